@@ -1,0 +1,111 @@
+"""The one schema table of the two 1 kHz messages, and the constants of the wire.
+
+Codec (:mod:`bridge.wire`), client library and ``docs/protocol.md`` are all made from what stands here.
+"""
+
+from dataclasses import dataclass
+
+PROTOCOL_VERSION = 1
+
+STRUCT_MARK = 0xC1
+"""First byte of a fixed-struct message: the one byte that msgpack never uses."""
+
+MAX_MESSAGE_BYTES = 4096
+"""Anything longer is refused before decoding."""
+
+MAX_NESTING = 4
+MAX_ITEMS = 64
+"""Entries of one map or array in a message."""
+
+MAX_TEXT = 256
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a 1 kHz message."""
+
+    name: str
+    """Key in the msgpack map."""
+    kind: str
+    """Little-endian numpy code of one item in the fixed struct: ``u1 u2 u4 u8 i8 f8``."""
+    count: int
+    """Items: 1 is a scalar, more is an array."""
+    unit: str
+    doc: str
+    optional: bool = False
+    """May be absent from the map; the struct has a bit for it in its ``present`` word."""
+
+
+SAMPLE_FIELDS: tuple[Field, ...] = (
+    Field("session", "u8", 1, "", "session id from the `hello` reply; must be the lease owner's"),
+    Field("seq", "u8", 1, "", "strictly increasing within a session"),
+    Field("t_sample", "i8", 1, "ns", "when the pose was measured, client's monotonic clock"),
+    Field("position", "f8", 3, "m", "device pose, position of the coupling point"),
+    Field("orientation", "f8", 4, "", "device pose, quaternion [x, y, z, w]; norm within 1e-3 of 1"),
+    Field("twist", "f8", 6, "m/s, rad/s", "[linear, angular]; the servo estimates it when absent", optional=True),
+    Field("buttons", "u4", 1, "", "bit mask, bit 0 is the main button", optional=True),
+    Field("deadman", "u1", 1, "", "1 while the hand is known to be on the device", optional=True),
+    Field("valid", "u1", 1, "", "0: the device says that this pose must not be used", optional=True),
+)
+"""client -> servo, message kind 1. Absent `valid` means 1; absent `deadman` and `buttons` mean not pressed."""
+
+RENDER_FIELDS: tuple[Field, ...] = (
+    Field("seq", "u8", 1, "", "the sample this render answers"),
+    Field("tick", "u8", 1, "", "number of the tick"),
+    Field("t_received", "i8", 1, "ns", "arrival of that sample, servo clock"),
+    Field("t_sent", "i8", 1, "ns", "departure of this render, servo clock"),
+    Field("wrench", "f8", 6, "N, N·m", "what a plain client applies: saturated, slew-limited"),
+    Field("proxy_position", "f8", 3, "m", "impedance: proxy pose at the coupling point"),
+    Field("proxy_orientation", "f8", 4, "", "impedance: proxy pose, [x, y, z, w]"),
+    Field("proxy_twist", "f8", 6, "m/s, rad/s", "impedance: proxy twist"),
+    Field("stiffness", "f8", 6, "N/m, N·m/rad", "impedance: diagonal K, ramp included"),
+    Field("damping", "f8", 6, "N·s/m, N·m·s/rad", "impedance: diagonal B, ramp included"),
+    Field("feed_forward", "f8", 6, "N, N·m", "impedance: added to the spring"),
+    Field("valid_for", "i8", 1, "ns", "use the impedance no longer than this after t_sent"),
+    Field("gap", "f8", 1, "m", "smallest distance from the tip to a surface; -1 when none is near"),
+    Field("state", "u1", 1, "", "engagement state, see the table of states"),
+    Field("reason", "u1", 1, "", "reason of the last transition, see the table of reasons"),
+    Field("degraded", "u1", 1, "", "bits: work that the budget cut short"),
+    Field("limited", "u1", 1, "", "bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not engaged"),
+)
+"""servo -> client, message kind 2."""
+
+KIND_SAMPLE = 1
+KIND_RENDER = 2
+
+
+class Reject:
+    """Why a message on the device socket was refused. Refused messages change nothing and are counted."""
+
+    NONE = 0
+    TOO_LONG = 1
+    MALFORMED = 2
+    """Neither a known struct nor a msgpack map within the caps."""
+    VERSION = 3
+    KIND = 4
+    MISSING_FIELD = 5
+    WRONG_TYPE = 6
+    NOT_FINITE = 7
+    NOT_UNIT = 8
+    NOT_OWNER = 9
+    SEQUENCE = 10
+    """seq did not increase."""
+    OUT_OF_RANGE = 11
+
+
+CONTROL_OPERATIONS = (
+    "hello",
+    "describe",
+    "status",
+    "lease",
+    "renew",
+    "release",
+    "arm",
+    "disarm",
+    "clutch",
+    "set",
+    "pose_body",
+    "stop",
+    "reset",
+    "shutdown",
+)

@@ -1,0 +1,1 @@
+"""From mechanics to touch: coupling, limits, engagement, devices and hands. Knows no socket, file or clock."""

@@ -1,0 +1,191 @@
+"""Record types of the touch layer, among them RECORD: everything about one tick.
+
+RECORD is the unit of the shared ring, of the log and of re-execution. ``input`` and ``budget`` go in, the tick fills
+``output`` as a function of them and of the state before; ``timing`` is what the servo measured and is not compared.
+"""
+
+import numpy as np
+
+from rtcore.tables import BUDGET, STEP_REPORT
+
+COMMAND_VALUES = 8
+
+COMMAND = np.dtype(
+    [
+        ("id", "u8"),  # counts up from 1 in the order of arrival; 0 means no command
+        ("session", "u8"),
+        ("values", "f8", COMMAND_VALUES),
+        ("kind", "i4"),  # CommandKind
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+
+SAMPLE = np.dtype(
+    [
+        ("session", "u8"),
+        ("seq", "u8"),
+        ("t_sample", "i8"),  # client's monotonic clock, ns
+        ("position", "f8", 3),  # device frame, m
+        ("orientation", "f8", 4),  # xyzw, normalised on receipt
+        ("twist", "f8", 6),  # device frame, [linear m/s, angular rad/s]; zero when has_twist is 0
+        ("buttons", "u4"),
+        ("has_twist", "u1"),
+        ("deadman", "u1"),
+        ("valid", "u1"),
+        ("padding", "u1"),
+    ],
+    align=True,
+)
+"""One accepted device sample, as the client sent it."""
+
+INPUT = np.dtype(
+    [
+        ("sample", SAMPLE),  # newest accepted one of the owner; kept from before when fresh is 0
+        ("command", COMMAND),
+        ("age_ns", "i8"),  # age of that sample at this tick; meaningless while has_sample is 0
+        ("rejected", "u4"),  # messages refused since the last tick
+        ("reject_code", "u4"),  # bridge.wire code of the last of them
+        ("fresh", "u1"),  # a new sample arrived for this tick
+        ("has_sample", "u1"),  # the owner has sent at least one since its lease began
+        ("supervisor_lost", "u1"),
+        ("padding", "u1", 5),
+    ],
+    align=True,
+)
+"""All that enters a tick from outside, besides the budget."""
+
+SETTINGS = np.dtype(
+    [
+        ("dt", "f8"),  # tick period, s
+        ("stiffness", "f8"),  # coupling at the device, N/m (already capped by the card)
+        ("damping", "f8"),  # N·s/m at the device (already capped)
+        ("stiffness_max", "f8"),  # caps of the card
+        ("damping_max", "f8"),
+        ("force_max", "f8"),  # saturation by norm, N
+        ("torque_max", "f8"),  # N·m; 0 for a device without torque
+        ("force_slew", "f8"),  # largest change of the force vector per tick, N
+        ("torque_slew", "f8"),  # N·m per tick
+        ("scale", "f8"),  # scene metres per device metre
+        ("workspace_position", "f8", 3),  # device frame -> scene: x = p + R (scale * x_device)
+        ("workspace_orientation", "f8", 4),
+        ("engage_distance", "f8"),  # farthest device image from the tool at which forces may start, scene m
+        ("speed_max", "f8"),  # fastest the device can move, m/s at the device
+        ("jump_margin", "f8"),  # on top of speed_max * elapsed, device m
+        ("velocity_window_s", "f8"),  # of the velocity estimator
+        ("hold_after_ns", "i8"),
+        ("stale_after_ns", "i8"),
+        ("valid_for_ns", "i8"),  # of the rendered impedance
+        ("lease_ticks", "i8"),  # a lease without samples or renewal lives so many ticks
+        ("ramp_up_ticks", "i4"),
+        ("ramp_down_ticks", "i4"),  # asked for: disarm, clutch, deadman
+        ("ramp_fault_ticks", "i4"),  # forced: stale, jump, stop
+        ("require_deadman", "i4"),
+        ("torque_free", "i4"),  # 1: the device renders no torque
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""Everything of the touch layer that is fixed by configuration and device card: one row."""
+
+VELOCITY_SAMPLES = 64
+
+TOUCH = np.dtype(
+    [
+        ("owner", "u8"),  # session that holds the lease; 0 for none
+        ("event_seq", "u8"),  # number of the last event
+        ("last_seq", "u8"),  # of the last accepted sample
+        ("tick", "u8"),
+        ("lease_left", "i8"),  # ticks
+        ("last_t_sample", "i8"),
+        ("state_ticks", "i8"),  # ticks since the present state began
+        ("stiffness", "f8"),  # in force now (SET_GAINS changes it)
+        ("damping", "f8"),
+        ("scale", "f8"),
+        ("anchor_position", "f8", 3),  # clutch offset added to the workspace map, scene m
+        ("anchor_orientation", "f8", 4),  # applied on the left of the mapped orientation
+        ("device_position", "f8", 3),  # last good device pose, device frame
+        ("device_orientation", "f8", 4),
+        ("gain", "f8"),  # ramp, 0..1
+        ("gain_step", "f8"),  # its change per tick while releasing
+        ("wrench", "f8", 6),  # of the last tick, device frame: what the slew limit starts from
+        ("energy", "f8"),  # observer: energy handed to the hand, J (positive: the port has produced)
+        ("velocity_positions", "f8", (VELOCITY_SAMPLES, 3)),  # ring of the estimator
+        ("velocity_times", "i8", VELOCITY_SAMPLES),
+        ("velocity", "f8", 3),  # estimate or client's, device frame
+        ("velocity_count", "i4"),
+        ("velocity_head", "i4"),
+        ("state", "i4"),
+        ("reason", "i4"),  # of the last transition
+        ("after_release", "i4"),  # state that RELEASING leads to
+        ("clutched", "i4"),
+        ("has_pose", "i4"),
+        ("stopping", "i4"),  # SHUTDOWN was asked for
+    ],
+    align=True,
+)
+"""State of the touch layer that survives between ticks: one row."""
+
+OUTPUT = np.dtype(
+    [
+        ("device_position", "f8", 3),  # image of the device, scene, m
+        ("device_orientation", "f8", 4),
+        ("device_velocity", "f8", 3),  # scene, m/s
+        ("velocity_delay_s", "f8"),  # of the estimator; 0 when the client gave the twist
+        ("proxy_position", "f8", 3),  # tip centre, scene, m
+        ("proxy_orientation", "f8", 4),
+        ("wrench", "f8", 6),  # what a plain client applies, device frame, about the coupling point
+        ("coupling_wrench", "f8", 6),  # before ramp, slew limit and saturation
+        ("render_position", "f8", 3),  # impedance: proxy pose in the device frame (coupling point)
+        ("render_orientation", "f8", 4),
+        ("render_twist", "f8", 6),
+        ("stiffness", "f8", 6),  # diagonal, device frame [N/m x3, N·m/rad x3], ramp included
+        ("damping", "f8", 6),
+        ("feed_forward", "f8", 6),
+        ("energy", "f8"),
+        ("gain", "f8"),
+        ("owner", "u8"),
+        ("event_seq", "u8"),  # number of the last event; an event happened in this tick when event_from != event_to
+        ("command_id", "u8"),  # command taken in this tick, 0 for none
+        ("valid_for_ns", "i8"),
+        ("seq", "u8"),  # of the sample this tick used
+        ("state", "i4"),
+        ("reason", "i4"),
+        ("event_from", "i4"),
+        ("event_to", "i4"),
+        ("command_result", "i4"),  # CommandResult
+        ("command_reason", "i4"),  # Reason, when refused
+        ("limited", "i4"),  # bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not sent to the device (not engaged)
+        ("stopped", "i4"),  # SHUTDOWN was asked for and forces are off: the servo may exit
+        ("report", STEP_REPORT),
+    ],
+    align=True,
+)
+
+TIMING = np.dtype(
+    [
+        ("planned_ns", "i8"),  # when the tick was due (CLOCK_MONOTONIC)
+        ("started_ns", "i8"),
+        ("computed_ns", "i8"),  # after the kernels
+        ("sent_ns", "i8"),  # after the reply; started of the next minus this is idle
+        ("t_received", "i8"),  # arrival of the sample, servo clock
+        ("missed", "u4"),  # periods skipped before this tick because the last one was late
+        ("dropped_renders", "u4"),  # in total: the client did not read
+        ("rejected_total", "u4"),
+        ("padding", "u4"),
+    ],
+    align=True,
+)
+"""Measured by the servo; not part of what re-execution compares."""
+
+RECORD = np.dtype(
+    [
+        ("tick", "u8"),
+        ("input", INPUT),
+        ("budget", BUDGET),
+        ("output", OUTPUT),
+        ("timing", TIMING),
+    ],
+    align=True,
+)
+RECORD_VERSION = 1
