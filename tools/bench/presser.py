@@ -1,0 +1,56 @@
+"""A client that presses into the ground until it is killed, stopped or told to misbehave: `python -m tools.bench.presser NAME MODE`."""
+
+import math
+import sys
+import time
+
+from bridge.client import Client
+from haptics.states import EngagementState
+
+DEPTH = 0.03
+SPEED = 0.1
+PERIOD_NS = 1_000_000
+PRESS_S = 0.3
+
+
+def main(name: str, mode: str) -> None:
+    with Client(name) as client:
+        client.lease()
+        client.set_gains(1e9, 0.0)  # the card caps it: the most that this device is allowed
+        position = list(client.greeting["scene"]["start_device"])
+        due = time.monotonic_ns()
+
+        def send(z: float) -> None:
+            nonlocal due
+            due += PERIOD_NS
+            time.sleep(max(due - time.monotonic_ns(), 0) * 1e-9)
+            client.send((position[0], position[1], z))
+            client.receive()
+
+        top = position[2]
+        for _ in range(50):
+            send(top)
+        client.arm()
+        newest = None
+        while newest is None or newest.state != EngagementState.ACTIVE:
+            due = max(due, time.monotonic_ns() - PERIOD_NS)
+            send(top)
+            newest = client._newest
+        z = top
+        while z > top - DEPTH:
+            z -= SPEED * 1e-3
+            send(z)
+        for _ in range(int(PRESS_S * 1000)):
+            send(z)
+        print("pressing", flush=True)
+        while True:
+            if mode == "nan":
+                send(math.nan)
+            elif mode == "jump":
+                send(z + 0.2)
+            else:
+                send(z)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
