@@ -15,6 +15,12 @@ MAX_PATH = 9
 MAX_TREE_DEPTH = 64
 """Deepest bounding tree that the fixed-size traversal stacks allow; checked when a model is built."""
 
+MAX_CANDIDATES = 64
+"""Nearest triangles looked at per gathering, before those that are no contact of their own are dropped."""
+
+DEADBAND = 1e-6
+"""Share of eps_safety by which a gap may differ from it and still count as at rest."""
+
 # Kinds of body.
 STATIC = 0
 """Never moves."""
@@ -49,7 +55,7 @@ TRIANGLE = np.dtype(
         ("vertices", "f8", (3, 3)),  # mesh frame, m, one vertex per row
         ("normal", "f8", 3),  # unit, by the right-hand rule over the rows
         ("face_id", "i4"),  # row in the imported mesh
-        ("padding", "i4"),
+        ("degenerate", "i4"),  # 1: no area; it is as solid as its edges, and its normal is only some unit vector
     ],
     align=True,
 )
@@ -95,7 +101,7 @@ CONTACT = np.dtype(
     [
         ("point", "f8", 3),  # nearest point of the triangle, scene, m
         ("normal", "f8", 3),  # unit, from the surface to the tip centre, scene
-        ("displacement", "f8", 3),  # what this contact pushes the tip away from its goal, scene, m (force = stiffness x this)
+        ("displacement", "f8", 3),  # by which it pushes the tip off its goal, scene, m (force = stiffness x this)
         ("gap", "f8"),  # distance from the tip sphere to the surface, m
         ("body_id", "i4"),
         ("face_id", "i4"),
@@ -150,3 +156,37 @@ STEP_REPORT = np.dtype(
     ],
     align=True,
 )
+
+CANDIDATE = np.dtype(
+    [
+        ("point", "f8", 3),  # nearest point of the triangle, mesh frame, m
+        ("distance", "f8"),  # from the tip centre, m
+        ("triangle", "i4"),  # index into the triangle table
+        ("body_id", "i4"),
+        ("face_id", "i4"),
+        ("feature", "i4"),  # as in CONTACT
+    ],
+    align=True,
+)
+
+SCRATCH = np.dtype(
+    [
+        ("candidates", CANDIDATE, (MAX_CANDIDATES,)),
+        ("order", "i4", MAX_CANDIDATES),  # candidates, nearest first
+        ("stack_node", "i4", MAX_TREE_DEPTH),  # traversals: nodes still to visit
+        ("stack_key", "f8", MAX_TREE_DEPTH),  # their squared distance, or the time at which the sweep enters them
+        ("offset", "f8", MAX_CONTACTS),  # solver: least displacement along the contact normal, m
+        ("slack", "f8", MAX_CONTACTS),  # solver: how far the way point is inside the half space, m
+        ("active", "i4", MAX_CONTACTS),  # solver: contacts that touch, by row in the contact table
+        ("hold", "f8", MAX_CONTACTS),  # solver: friction coefficient below which the contact sticks
+        ("slide", "f8", MAX_CONTACTS),  # solver: friction coefficient while it slips
+        ("kept", CONTACT, (MAX_CONTACTS,)),  # what pushed in the last pass; gap: at the scene's origin
+        ("kept_count", "i4"),
+        ("padding", "i4"),
+        ("goal", "f8", 3),  # where the hand wants the tip centre, finite, scene, m
+        ("wanted", "f8", 3),  # solver: where the tip wants to go in this pass, scene, m
+        ("slid", "u1", 64),  # per body (index modulo 64): did its contact slip in this tick
+    ],
+    align=True,
+)
+"""Working memory of one step. Nothing in it survives: every step writes what it reads."""

@@ -1,0 +1,136 @@
+"""Nearest points: of one triangle, of one box, and over a whole scene."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from rtcore.spatial import to_body
+
+FACE = 6
+"""Feature code of a face interior; 0..2 are vertices, 3..5 the edges (feature - 3) -> (feature - 2)."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def nearest_on_triangle(triangle: np.void, x: float, y: float, z: float) -> tuple[float, float, float, float, int]:
+    """Return the point of the triangle nearest to (x, y, z), the squared distance and the feature it lies on.
+
+    triangle: TRIANGLE record; coordinates in its frame, m. Exact up to rounding for needles and for triangles without
+    area too: only edges that the point lies outside of are looked at, and all of them when there is no inside.
+    """
+    corner = triangle.vertices
+    normal = triangle.normal
+    nx = normal[0]
+    ny = normal[1]
+    nz = normal[2]
+    height = nx * (x - corner[0, 0]) + ny * (y - corner[0, 1]) + nz * (z - corner[0, 2])
+    best = math.inf
+    bx = x
+    by = y
+    bz = z
+    feature = FACE
+    for k in range(3):
+        j = 0 if k == 2 else k + 1
+        ax = corner[k, 0]
+        ay = corner[k, 1]
+        az = corner[k, 2]
+        ex = corner[j, 0] - ax
+        ey = corner[j, 1] - ay
+        ez = corner[j, 2] - az
+        px = x - ax
+        py = y - ay
+        pz = z - az
+        inward = (ny * ez - nz * ey) * px + (nz * ex - nx * ez) * py + (nx * ey - ny * ex) * pz
+        if inward < 0.0 or triangle.degenerate != 0:
+            square = ex * ex + ey * ey + ez * ez
+            along = ex * px + ey * py + ez * pz
+            if along <= 0.0 or not square > 0.0:
+                qx = ax
+                qy = ay
+                qz = az
+                code = k
+            elif along >= square:
+                qx = corner[j, 0]
+                qy = corner[j, 1]
+                qz = corner[j, 2]
+                code = j
+            else:
+                share = along / square
+                qx = ax + share * ex
+                qy = ay + share * ey
+                qz = az + share * ez
+                code = 3 + k
+            distance = (x - qx) * (x - qx) + (y - qy) * (y - qy) + (z - qz) * (z - qz)
+            if distance < best:
+                best = distance
+                bx = qx
+                by = qy
+                bz = qz
+                feature = code
+    if feature == FACE:
+        best = height * height
+        bx = x - height * nx
+        by = y - height * ny
+        bz = z - height * nz
+    return bx, by, bz, best, feature
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def box_distance_squared(node: np.void, x: float, y: float, z: float) -> float:
+    """Return the squared distance from (x, y, z) to the box of a NODE record; 0 inside."""
+    dx = max(node.lower[0] - x, 0.0, x - node.upper[0])
+    dy = max(node.lower[1] - y, 0.0, y - node.upper[1])
+    dz = max(node.lower[2] - z, 0.0, z - node.upper[2])
+    return dx * dx + dy * dy + dz * dz
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def push_children(
+    nodes: np.ndarray, node_id: int, x: float, y: float, z: float, reach: float, scratch: np.void, top: int
+) -> int:
+    """Put the children of a node that lie within the squared distance `reach` on the stack, the nearer one on top."""
+    left = node_id + 1
+    right = nodes[node_id].right
+    left_key = box_distance_squared(nodes[left], x, y, z)
+    right_key = box_distance_squared(nodes[right], x, y, z)
+    if right_key < left_key:
+        left, right = right, left
+        left_key, right_key = right_key, left_key
+    if right_key <= reach:
+        scratch.stack_node[top] = right
+        scratch.stack_key[top] = right_key
+        top += 1
+    if left_key <= reach:
+        scratch.stack_node[top] = left
+        scratch.stack_key[top] = left_key
+        top += 1
+    return top
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def clearance(model: tuple, state: tuple, position: np.ndarray) -> float:
+    """Return the distance (m) from the scene point `position` (3,) to the nearest surface; inf without bodies.
+
+    No budget: meant for checks outside the tick (start position, posing of a body).
+    """
+    scratch = state.scratch[0]
+    best = math.inf
+    for body_id in range(len(model.bodies)):
+        pose = state.poses[body_id]
+        x, y, z = to_body(pose.position, pose.orientation, position[0], position[1], position[2])
+        root = model.meshes[model.bodies[body_id].mesh_id].node_first
+        scratch.stack_node[0] = root
+        scratch.stack_key[0] = box_distance_squared(model.nodes[root], x, y, z)
+        top = 1
+        while top > 0:
+            top -= 1
+            if scratch.stack_key[top] >= best:
+                continue
+            node_id = scratch.stack_node[top]
+            node = model.nodes[node_id]
+            if node.count == 0:
+                top = push_children(model.nodes, node_id, x, y, z, best, scratch, top)
+            for i in range(node.first, node.first + node.count):
+                _, _, _, square, _ = nearest_on_triangle(model.triangles[i], x, y, z)
+                best = min(best, square)
+    return math.sqrt(best)
