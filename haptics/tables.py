@@ -4,9 +4,14 @@ RECORD is the unit of the shared ring, of the log and of re-execution. ``input``
 ``output`` as a function of them and of the state before; ``timing`` is what the servo measured and is not compared.
 """
 
+from typing import Any
+
 import numpy as np
 
-from rtcore.tables import BUDGET, STEP_REPORT
+from rtcore.tables import BUDGET, STEP_INPUT, STEP_REPORT
+
+Record = Any
+"""One row of a table, as kernels take it; the docstrings say of which type."""
 
 COMMAND_VALUES = 8
 
@@ -118,9 +123,24 @@ TOUCH = np.dtype(
         ("state", "i4"),
         ("reason", "i4"),  # of the last transition
         ("after_release", "i4"),  # state that RELEASING leads to
-        ("clutched", "i4"),
+        ("clutched", "i4"),  # 0 no; 1 pressed without forces, 2 while engaged; 3 let go before the ramp ended
         ("has_pose", "i4"),
         ("stopping", "i4"),  # SHUTDOWN was asked for
+        ("image_position", "f8", 3),  # image of the coupling point in the last tick, scene, m
+        ("image_orientation", "f8", 4),
+        ("proxy_positions", "f8", (VELOCITY_SAMPLES, 3)),  # tool's coupling point at the estimator's times, scene, m
+        ("proxy_velocity", "f8", 3),  # estimate, coupling point, scene, m/s
+        ("angular_velocity", "f8", 3),  # client's, device frame, rad/s; zero when it gives none
+        ("velocity_delay_s", "f8"),
+        ("goal", STEP_INPUT),  # what the mechanics were asked for in the last tick
+        ("rejected", "u8"),  # messages refused since the last good sample
+        ("unusable_ticks", "i8"),  # ticks for which the newest sample has been marked or found unusable
+        ("release_reason", "i4"),  # why RELEASING began; also the reason of the transition that ends it
+        ("drop_owner", "i4"),  # the lease ends when RELEASING does
+        ("frozen", "i4"),  # the device jumped: the last good pose stays until the forces are off
+        ("reanchor", "i4"),  # ARM allowed to re-anchor a device that is far from the tool
+        ("not_finite", "i4"),  # the last coupling wrench was not finite
+        ("sample_kind", "i4"),  # of this tick: 0 nothing new, 1 good, 2 unusable, 3 jumped
     ],
     align=True,
 )
@@ -128,9 +148,9 @@ TOUCH = np.dtype(
 
 OUTPUT = np.dtype(
     [
-        ("device_position", "f8", 3),  # image of the device, scene, m
+        ("device_position", "f8", 3),  # image of the device: where it wants the tip centre, scene, m
         ("device_orientation", "f8", 4),
-        ("device_velocity", "f8", 3),  # scene, m/s
+        ("device_velocity", "f8", 3),  # of the coupling point's image, scene, m/s
         ("velocity_delay_s", "f8"),  # of the estimator; 0 when the client gave the twist
         ("proxy_position", "f8", 3),  # tip centre, scene, m
         ("proxy_orientation", "f8", 4),

@@ -1,0 +1,136 @@
+"""Virtual coupling: a spring-damper between the device's image and the tool, in SI units at the device.
+
+    stretch d = R^T (x_tool - x_image) / scale              (device axes, m at the device)
+    force     = (K |d| + damper) d / |d|,    damper = B (v_tool - v_image) . d / |d|   held within +-K |d|
+
+The force is the same in scene and device, so the spring felt in the scene is K / scale (the rule of CHAI3D's device
+limits). The damper acts along the stretch only. Held within the spring's force it can never make the total pull (a
+wall is not sticky), it fades in from zero at touch-down, and it does nothing while the tool follows freely (d = 0).
+The stretch includes the tangential part that friction holds back, and so does the force.
+
+The tip's force on its lever about the coupling point makes the torque. It is no spring of the rendered impedance but
+its feed-forward. In HOLD feed-forward and damper decay, linearly, to zero at the stale horizon; the spring stays.
+
+An adapter that closes the loop itself gets K (the ramp included), the tool's pose and twist in the device frame, and B
+only while a contact holds the tool back; a diagonal cannot say "along the stretch", so it should hold the damper within
+the spring's force as above.
+"""
+
+from numba import njit
+
+from haptics.rotation import (
+    Vector,
+    add,
+    cross,
+    length,
+    put_quaternion,
+    put_vector,
+    quaternion,
+    rotate,
+    scaled,
+    subtract,
+    vector,
+)
+from haptics.tables import Record
+from haptics.workspace import (
+    orientation_to_device,
+    position_to_device,
+    tip_lever,
+    tool_position,
+    torque_to_device,
+    vector_to_device,
+)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def damper(stiffness: float, damping: float, stretch: float, rate: float) -> float:
+    """Damping force (N) along a stretch (m, >= 0) that grows at ``rate`` (m/s): within the spring's force."""
+    spring = stiffness * stretch
+    return min(max(damping * rate, -spring), spring)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def image_velocity(settings: Record, touch: Record) -> Vector:
+    """Velocity of the image's coupling point (scene, m/s): zero while clutched, since the image stands still."""
+    if touch.clutched != 0 or touch.has_pose == 0:
+        return 0.0, 0.0, 0.0
+    return scaled(rotate(quaternion(settings.workspace_orientation), vector(touch.velocity)), touch.scale)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tool_velocity(touch: Record) -> Vector:
+    """Velocity of the tool's coupling point (scene, m/s): zero while clutched, without waiting for the estimator."""
+    if touch.clutched != 0:
+        return 0.0, 0.0, 0.0
+    return vector(touch.proxy_velocity)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def pushed(report: Record) -> bool:
+    """Whether any contact holds the tool back."""
+    for i in range(report.contact_count):
+        push = report.contacts[i].displacement
+        if push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def freshness(settings: Record, age_ns: int) -> float:
+    """1 for a sample in time, falling to 0 at the stale horizon."""
+    if age_ns <= settings.hold_after_ns:
+        return 1.0
+    if age_ns >= settings.stale_after_ns:
+        return 0.0
+    return (settings.stale_after_ns - age_ns) / (settings.stale_after_ns - settings.hold_after_ns)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def couple(world: Record, proxy: Record, settings: Record, touch: Record, output: Record, age_ns: int) -> None:
+    """The stage: coupling wrench (device frame, about the coupling point) and the impedance behind it."""
+    tip = vector(proxy.position)
+    stretch = scaled(vector_to_device(settings, subtract(tip, vector(touch.goal.goal_position))), 1.0 / touch.scale)
+    fresh = freshness(settings, age_ns)
+    velocity = image_velocity(settings, touch)
+    tool = tool_velocity(touch)
+    size = length(stretch)
+    force = (0.0, 0.0, 0.0)
+    damping = 0.0
+    if size > 0.0:
+        relative = vector_to_device(settings, subtract(tool, velocity))
+        rate = (relative[0] * stretch[0] + relative[1] * stretch[1] + relative[2] * stretch[2]) / (size * touch.scale)
+        damped = fresh * damper(touch.stiffness, touch.damping, size, rate)
+        force = scaled(stretch, (touch.stiffness * size + damped) / size)
+    if pushed(output.report):
+        damping = fresh * touch.damping
+    torque = (0.0, 0.0, 0.0)
+    if settings.torque_free == 0:
+        # Work at the device counts device metres, so the lever is divided by the scale like every length.
+        orientation = quaternion(touch.goal.goal_orientation)
+        lever = scaled(tip_lever(world, orientation), 1.0 / touch.scale)
+        in_scene = rotate(quaternion(settings.workspace_orientation), force)
+        torque = scaled(torque_to_device(settings, touch, cross(lever, in_scene)), fresh)
+
+    put_vector(output.device_position, vector(touch.goal.goal_position))
+    put_quaternion(output.device_orientation, quaternion(touch.goal.goal_orientation))
+    put_vector(output.device_velocity, velocity)
+    output.velocity_delay_s = touch.velocity_delay_s
+    put_vector(output.proxy_position, tip)
+    put_quaternion(output.proxy_orientation, quaternion(proxy.orientation))
+    put_vector(output.render_position, position_to_device(settings, touch, tool_position(world, proxy)))
+    put_quaternion(output.render_orientation, orientation_to_device(settings, touch, quaternion(proxy.orientation)))
+    moving = scaled(vector_to_device(settings, tool), 1.0 / touch.scale)
+    if touch.clutched != 0:
+        # The anchor follows the device, so in the device frame the standing tool moves with it.
+        moving = add(moving, vector(touch.velocity))
+    for k in range(3):
+        output.coupling_wrench[k] = force[k]
+        output.coupling_wrench[3 + k] = torque[k]
+        output.render_twist[k] = moving[k]
+        output.render_twist[3 + k] = touch.angular_velocity[k]
+        output.stiffness[k] = touch.gain * touch.stiffness
+        output.stiffness[3 + k] = 0.0
+        output.damping[k] = touch.gain * damping
+        output.damping[3 + k] = 0.0
+        output.feed_forward[k] = 0.0
+        output.feed_forward[3 + k] = touch.gain * torque[k]

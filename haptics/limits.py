@@ -1,0 +1,137 @@
+"""What stands between the coupling and the hand: finite check, gain ramp, slew limit, saturation by norm, energy.
+
+Order: finite check; ramp (gain in 0..1); then slew limit and saturation together. The largest allowed force is ramped
+as well (force_max * gain), and the rendered force is the farthest point towards the wanted one that is both within the
+slew limit of the last and within the allowed norm. Taken one after the other, either limit could break the other one:
+a spring stretched far beyond saturation would keep its full force through most of a ramp, then have to drop. Together
+they make every ramp monotone, end exactly at zero, and never step by more than the slew limit. Force and torque are
+treated separately, each with its direction preserved by its saturation.
+
+Energy observer: ``energy`` is the work done on the hand since the lease began, J, by the wrench held from one sample to
+the next. Positive: the port has given more than it got. Pressing into a spring makes it negative, and coming back
+brings it to zero; what remains above zero after a full cycle is energy that sampling has generated (1/2 K dx^2 per
+sample for a pure spring, the sampling term of Colgate and Schenkel 1994).
+"""
+
+import math
+
+from numba import njit
+
+from haptics.rotation import (
+    Quaternion,
+    Vector,
+    add,
+    conjugate,
+    length,
+    multiply,
+    quaternion,
+    rotation_vector,
+    scaled,
+    subtract,
+    vector,
+)
+from haptics.states import EngagementState
+from haptics.tables import Record
+
+SATURATED = 1
+SLEW_LIMITED = 2
+NOT_FINITE = 4
+NOT_SENT = 8
+
+_FIRST_ENGAGED = int(EngagementState.ENGAGING)
+_RELEASING = int(EngagementState.RELEASING)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def saturate(wanted: Vector, largest: float) -> Vector:
+    """The vector, shortened to the largest norm when it is longer; its direction stays."""
+    size = length(wanted)
+    if size > largest:
+        return scaled(wanted, largest / size)
+    return wanted
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def approach(last: Vector, wanted: Vector, largest: float, slew: float) -> tuple[Vector, bool]:
+    """The next vector: towards ``wanted``, of norm at most ``largest``, at most ``slew`` away from ``last``.
+
+    ``last`` is first pulled back to the allowed norm, which the caller guarantees to be within the slew limit; from
+    there the straight line to the saturated goal stays within the norm (a ball is convex), and is followed until the
+    slew limit. Returns the vector and whether the slew limit stopped it.
+    """
+    goal = saturate(wanted, largest)
+    start = saturate(last, largest)
+    to_start = subtract(start, last)
+    way = subtract(goal, start)
+    whole = subtract(goal, last)
+    if length(whole) <= slew:
+        return goal, False
+    # Largest t in [0, 1] with |to_start + t way| = slew.
+    a = way[0] * way[0] + way[1] * way[1] + way[2] * way[2]
+    if a == 0.0:
+        return start, True
+    b = to_start[0] * way[0] + to_start[1] * way[1] + to_start[2] * way[2]
+    c = to_start[0] * to_start[0] + to_start[1] * to_start[1] + to_start[2] * to_start[2] - slew * slew
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    # The form that adds numbers of one sign, so that nothing cancels.
+    t = -c / (b + root) if b > 0.0 else (root - b) / a
+    return add(start, scaled(way, min(max(t, 0.0), 1.0))), True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def observe_energy(touch: Record, position: Vector, orientation: Quaternion) -> None:
+    """Add the work that the last wrench did while the device went from its last good pose to this one."""
+    moved = subtract(position, vector(touch.device_position))
+    turned = rotation_vector(multiply(orientation, conjugate(quaternion(touch.device_orientation))))
+    for k in range(3):
+        touch.energy += touch.wrench[k] * moved[k] + touch.wrench[3 + k] * turned[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def limit(settings: Record, touch: Record, output: Record) -> None:
+    """The stage: from coupling wrench to the wrench that may be sent (``output.wrench``, device frame)."""
+    limited = 0
+    touch.not_finite = 0
+    for k in range(6):
+        if not math.isfinite(output.coupling_wrench[k]):
+            touch.not_finite = 1
+    if touch.not_finite != 0:
+        limited |= NOT_FINITE
+        for k in range(6):
+            output.coupling_wrench[k] = 0.0
+            output.render_twist[k] = 0.0
+            output.stiffness[k] = 0.0
+            output.damping[k] = 0.0
+            output.feed_forward[k] = 0.0
+
+    if touch.state < _FIRST_ENGAGED or touch.state > _RELEASING:
+        # Forces are off, and were off before: every way here leads through a ramp that ended at zero.
+        for k in range(6):
+            output.wrench[k] = 0.0
+        limited |= NOT_SENT
+    else:
+        force = (output.coupling_wrench[0], output.coupling_wrench[1], output.coupling_wrench[2])
+        torque = (output.coupling_wrench[3], output.coupling_wrench[4], output.coupling_wrench[5])
+        gain = touch.gain
+        if length(force) > settings.force_max or length(torque) > settings.torque_max:
+            limited |= SATURATED
+        last_force = (touch.wrench[0], touch.wrench[1], touch.wrench[2])
+        last_torque = (touch.wrench[3], touch.wrench[4], touch.wrench[5])
+        largest_force = settings.force_max * gain
+        largest_torque = settings.torque_max * gain
+        if touch.state == _RELEASING:
+            # Releasing only ever takes away, even from a force that was still catching up with its spring.
+            largest_force = min(largest_force, length(last_force))
+            largest_torque = min(largest_torque, length(last_torque))
+        force, slow = approach(last_force, scaled(force, gain), largest_force, settings.force_slew)
+        torque, slow_torque = approach(last_torque, scaled(torque, gain), largest_torque, settings.torque_slew)
+        if slow or slow_torque:
+            limited |= SLEW_LIMITED
+        for k in range(3):
+            output.wrench[k] = force[k]
+            output.wrench[3 + k] = torque[k]
+    for k in range(6):
+        touch.wrench[k] = output.wrench[k]
+    output.limited = limited
+    output.gain = touch.gain
+    output.energy = touch.energy

@@ -1,0 +1,148 @@
+"""SETTINGS from a device card and the configured numbers: every limit is decided here, before the first tick."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from haptics.cards import DeviceCard
+from haptics.tables import SETTINGS, VELOCITY_SAMPLES
+
+DEFAULT_SPEED_MAX = 3.0
+"""m/s, for a card that does not say how fast its device moves: above what a hand does with a desktop device."""
+
+SLEW_MARGIN = 1.5
+"""The slew limit passes 1.5 times the steepest honest contact, K_max * v_max per second, and clips what is steeper."""
+
+SLEW_SPEED = 0.5
+"""m/s: fast contact of a hand; impacts above it are slew-limited on a device that can move faster."""
+
+MIN_SCALE = 1e-3
+MAX_SCALE = 1e3
+
+
+def make_settings(
+    card: DeviceCard,
+    *,
+    tick_hz: float = 1000.0,
+    stiffness: float = 400.0,
+    damping: float = 1.0,
+    scale: float = 1.0,
+    workspace_position: Sequence[float] = (0.0, 0.0, 0.0),
+    workspace_orientation: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
+    ramp_up_ms: float = 500.0,
+    ramp_down_ms: float = 100.0,
+    ramp_fault_ms: float = 15.0,
+    hold_after_ms: float = 5.0,
+    stale_after_ms: float = 20.0,
+    lease_ms: float = 2000.0,
+    valid_for_ms: float = 10.0,
+    velocity_window_ms: float = 12.0,
+    engage_distance: float = 0.005,
+    jump_margin: float = 0.005,
+    require_deadman: bool = False,
+) -> np.ndarray:
+    """Make the (1,) SETTINGS table of one device in one scene.
+
+    Gains are SI at the device and are capped by the card. A card that publishes no stiffness or damping limit caps them
+    at what is asked for here, so that no client can go beyond what the author of the configuration chose. The slew
+    limit per tick is ``max(1.5 K_max v dt, force_max / shortest ramp)``: the first term lets honest contact through at
+    hand speed v, the second guarantees that every ramp ends in time, since a ramp lowers the largest allowed force by
+    ``force_max / ramp`` per tick.
+
+    Raises ValueError, naming the argument and what would be right.
+    """
+    _finite("tick_hz", tick_hz, low=10.0, high=10000.0, unit="Hz")
+    dt = 1.0 / tick_hz
+    _positive("stiffness", stiffness, "N/m")
+    _not_negative("damping", damping, "N·s/m")
+    _finite("scale", scale, low=MIN_SCALE, high=MAX_SCALE, unit="scene metres per device metre")
+    for name, value in (
+        ("ramp_up_ms", ramp_up_ms),
+        ("ramp_down_ms", ramp_down_ms),
+        ("ramp_fault_ms", ramp_fault_ms),
+        ("hold_after_ms", hold_after_ms),
+        ("stale_after_ms", stale_after_ms),
+        ("lease_ms", lease_ms),
+        ("valid_for_ms", valid_for_ms),
+        ("velocity_window_ms", velocity_window_ms),
+    ):
+        _finite(name, value, low=0.0, high=3.6e6, unit="ms", open_low=True)
+    _positive("engage_distance", engage_distance, "m")
+    _positive("jump_margin", jump_margin, "m")
+    if hold_after_ms >= stale_after_ms:
+        raise ValueError(f"hold_after_ms = {hold_after_ms:g} must be less than stale_after_ms = {stale_after_ms:g}")
+    if lease_ms < stale_after_ms:
+        raise ValueError(f"lease_ms = {lease_ms:g} must not be less than stale_after_ms = {stale_after_ms:g}")
+    longest_ms = (VELOCITY_SAMPLES - 1) * dt * 1e3
+    if velocity_window_ms > longest_ms:
+        raise ValueError(
+            f"velocity_window_ms = {velocity_window_ms:g} must be at most {longest_ms:g} at {tick_hz:g} Hz "
+            f"(the estimator keeps {VELOCITY_SAMPLES} samples)"
+        )
+    position = _vector("workspace_position", workspace_position, 3)
+    orientation = _vector("workspace_orientation", workspace_orientation, 4)
+    norm = float(np.linalg.norm(orientation))
+    if abs(norm - 1.0) > 1e-3:
+        raise ValueError(f"workspace_orientation has norm {norm:g}; a unit quaternion [x, y, z, w] is needed")
+
+    settings = np.zeros(1, SETTINGS)
+    row = settings[0]
+    row["dt"] = dt
+    row["stiffness_max"] = card.stiffness_max if card.stiffness_max is not None else stiffness
+    row["damping_max"] = card.damping_max if card.damping_max is not None else damping
+    row["stiffness"] = min(stiffness, row["stiffness_max"])
+    row["damping"] = min(damping, row["damping_max"])
+    row["force_max"] = card.force_max
+    row["torque_max"] = card.torque_max or 0.0
+    row["speed_max"] = card.speed_max if card.speed_max is not None else DEFAULT_SPEED_MAX
+    row["jump_margin"] = jump_margin
+    row["scale"] = scale
+    row["workspace_position"] = position
+    row["workspace_orientation"] = orientation / norm
+    row["engage_distance"] = engage_distance
+    row["velocity_window_s"] = velocity_window_ms * 1e-3
+    row["hold_after_ns"] = round(hold_after_ms * 1e6)
+    row["stale_after_ns"] = round(stale_after_ms * 1e6)
+    row["valid_for_ns"] = round(valid_for_ms * 1e6)
+    row["lease_ticks"] = _ticks(lease_ms, tick_hz)
+    row["ramp_up_ticks"] = _ticks(ramp_up_ms, tick_hz)
+    row["ramp_down_ticks"] = _ticks(ramp_down_ms, tick_hz)
+    row["ramp_fault_ticks"] = _ticks(ramp_fault_ms, tick_hz)
+    row["require_deadman"] = int(require_deadman)
+    row["torque_free"] = int(not card.renders_torque)
+    shortest = min(int(row["ramp_down_ticks"]), int(row["ramp_fault_ticks"]))
+    contact_speed = min(float(row["speed_max"]), SLEW_SPEED)
+    row["force_slew"] = max(SLEW_MARGIN * row["stiffness_max"] * contact_speed * dt, row["force_max"] / shortest)
+    # A torque is a force on a lever: it may change in the same proportion of its own limit.
+    row["torque_slew"] = row["torque_max"] * row["force_slew"] / row["force_max"]
+    return settings
+
+
+def _ticks(milliseconds: float, tick_hz: float) -> int:
+    """Whole ticks that last no longer than asked for, at least one."""
+    return max(1, math.floor(milliseconds * 1e-3 * tick_hz + 1e-9))
+
+
+def _finite(name: str, value: float, *, low: float, high: float, unit: str, open_low: bool = False) -> None:
+    if not math.isfinite(value) or value > high or value < low or (open_low and value <= low):
+        raise ValueError(f"{name} = {value!r} must be {'above' if open_low else 'from'} {low:g} to {high:g} {unit}")
+
+
+def _positive(name: str, value: float, unit: str) -> None:
+    if not math.isfinite(value) or value <= 0.0:
+        raise ValueError(f"{name} = {value!r} must be a finite number above 0 {unit}")
+
+
+def _not_negative(name: str, value: float, unit: str) -> None:
+    if not math.isfinite(value) or value < 0.0:
+        raise ValueError(f"{name} = {value!r} must be a finite number, 0 {unit} or more")
+
+
+def _vector(name: str, value: Sequence[float], count: int) -> np.ndarray:
+    vector = np.asarray(value, dtype=np.float64)
+    if vector.shape != (count,) or not np.all(np.isfinite(vector)):
+        raise ValueError(f"{name} = {value!r} must be {count} finite numbers")
+    return vector

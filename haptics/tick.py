@@ -1,0 +1,32 @@
+"""One tick: a function of the state before it, its recorded input and its recorded budget. No clock is read."""
+
+import numpy as np
+from numba import njit
+
+from haptics import coupling, engagement, limits, velocity, workspace
+from rtcore.model import Model
+from rtcore.state import State
+from rtcore.step import step
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, record: np.ndarray) -> None:
+    """Execute one tick.
+
+    ``model`` and ``state`` are rtcore's; ``settings`` is (1,) SETTINGS, ``touch`` (1,) TOUCH and ``record`` (1,) RECORD
+    with ``tick``, ``input`` and ``budget`` filled in. Changes state and touch, and writes every field of
+    ``record.output``. The work is bounded by the budget and by the fixed sizes of the tables; nothing is allocated.
+    """
+    world = model.world[0]
+    proxy = state.proxy[0]
+    chosen = settings[0]
+    memory = touch[0]
+    now = record[0]
+    memory.tick = now.tick
+    age_ns = engagement.decide(model, state, chosen, memory, now.input, now.output)
+    workspace.map_device(world, proxy, chosen, memory)
+    step(model, state, memory.goal, now.budget, now.output.report)
+    velocity.observe(world, proxy, chosen, memory, now.input.sample)
+    coupling.couple(world, proxy, chosen, memory, now.output, age_ns)
+    limits.limit(chosen, memory, now.output)
+    now.output.valid_for_ns = chosen.valid_for_ns

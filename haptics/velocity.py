@@ -1,0 +1,122 @@
+"""Velocity by least squares over a window of time-stamped samples.
+
+The slope of a line fitted to the samples of the last ``velocity_window_s`` is exact for constant velocity whatever the
+jitter of the time stamps. For a changing velocity it is the velocity at the samples' mean time, so its delay is the
+newest time minus the mean time, which is published with every tick.
+
+Device and tool are fitted over the same samples: their difference, which the damper acts on, has one delay and is
+exactly zero while the tool follows freely.
+"""
+
+from numba import njit
+
+from haptics.rotation import Vector, length, put_vector, scaled, vector
+from haptics.tables import VELOCITY_SAMPLES, Record
+from haptics.workspace import tool_position
+
+SHORTEST_SPAN = 0.25
+"""Part of a tick: samples closer together than this say nothing about velocity."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def forget(touch: Record) -> None:
+    """Start over: no samples, no velocity."""
+    touch.velocity_count = 0
+    touch.velocity_head = 0
+    touch.velocity_delay_s = 0.0
+    put_vector(touch.velocity, (0.0, 0.0, 0.0))
+    put_vector(touch.proxy_velocity, (0.0, 0.0, 0.0))
+    put_vector(touch.angular_velocity, (0.0, 0.0, 0.0))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def push(settings: Record, touch: Record, time: int, position: Vector, tool: Vector) -> None:
+    """Take one sample: time (ns), device position (device frame) and the tool's (scene), coupling points.
+
+    A repeated time stamp replaces the newest sample. Time that goes back, or a gap beyond the stale horizon, starts
+    over.
+    """
+    head = touch.velocity_head
+    if touch.velocity_count > 0:
+        elapsed = time - touch.velocity_times[head]
+        if elapsed < 0 or elapsed > settings.stale_after_ns:
+            forget(touch)
+        elif elapsed > 0:
+            head = (head + 1) % VELOCITY_SAMPLES
+    if touch.velocity_count == 0:
+        head = 0
+        touch.velocity_count = 1
+    elif head != touch.velocity_head and touch.velocity_count < VELOCITY_SAMPLES:
+        touch.velocity_count += 1
+    touch.velocity_head = head
+    touch.velocity_times[head] = time
+    for k in range(3):
+        touch.velocity_positions[head, k] = position[k]
+        touch.proxy_positions[head, k] = tool[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fit(settings: Record, touch: Record) -> None:
+    """Fit device and tool velocity over the window; the two newest samples always count."""
+    count = touch.velocity_count
+    if count < 2:
+        return
+    head = touch.velocity_head
+    newest = touch.velocity_times[head]
+    used = 0
+    total = 0.0
+    for k in range(count):
+        age = 1e-9 * (newest - touch.velocity_times[(head - k) % VELOCITY_SAMPLES])
+        # Half a nanosecond of slack keeps the sample that stands on the edge of the window.
+        if k >= 2 and age > settings.velocity_window_s + 0.5e-9:
+            break
+        used += 1
+        total += age
+    span = 1e-9 * (newest - touch.velocity_times[(head - used + 1) % VELOCITY_SAMPLES])
+    if span < SHORTEST_SPAN * settings.dt:
+        return
+    mean = total / used
+    square = 0.0
+    vx = vy = vz = wx = wy = wz = 0.0
+    for k in range(used):
+        row = (head - k) % VELOCITY_SAMPLES
+        # Time from the mean, and positions from the newest: small numbers, so nothing is lost to cancellation.
+        late = mean - 1e-9 * (newest - touch.velocity_times[row])
+        square += late * late
+        vx += late * (touch.velocity_positions[row, 0] - touch.velocity_positions[head, 0])
+        vy += late * (touch.velocity_positions[row, 1] - touch.velocity_positions[head, 1])
+        vz += late * (touch.velocity_positions[row, 2] - touch.velocity_positions[head, 2])
+        wx += late * (touch.proxy_positions[row, 0] - touch.proxy_positions[head, 0])
+        wy += late * (touch.proxy_positions[row, 1] - touch.proxy_positions[head, 1])
+        wz += late * (touch.proxy_positions[row, 2] - touch.proxy_positions[head, 2])
+    put_vector(touch.velocity, bounded((vx / square, vy / square, vz / square), settings.speed_max))
+    put_vector(
+        touch.proxy_velocity,
+        bounded((wx / square, wy / square, wz / square), settings.speed_max * touch.scale),
+    )
+    touch.velocity_delay_s = mean
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bounded(v: Vector, largest: float) -> Vector:
+    """v, no longer than ``largest``: bad time stamps must not become a huge damping force."""
+    size = length(v)
+    if size > largest:
+        return scaled(v, largest / size)
+    return v
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def observe(world: Record, proxy: Record, settings: Record, touch: Record, sample: Record) -> None:
+    """The stage: on a new good sample, update the velocities of device and tool."""
+    if touch.sample_kind != 1:
+        return
+    push(settings, touch, sample.t_sample, vector(sample.position), tool_position(world, proxy))
+    fit(settings, touch)
+    if sample.has_twist != 0:
+        given = (sample.twist[0], sample.twist[1], sample.twist[2])
+        put_vector(touch.velocity, bounded(given, settings.speed_max))
+        put_vector(touch.angular_velocity, (sample.twist[3], sample.twist[4], sample.twist[5]))
+        touch.velocity_delay_s = 0.0
+    else:
+        put_vector(touch.angular_velocity, (0.0, 0.0, 0.0))

@@ -1,0 +1,149 @@
+"""Device frame and scene: where the device's pose puts the tool, and how that changes without a jump.
+
+    x_scene = p + R (scale * x_device) + anchor        q_scene = q_anchor * q_workspace * q_device
+
+The pose that is mapped is that of the coupling point (the tool's origin); the tip centre, which the mechanics move, is
+``tip_offset`` away from it in tool coordinates. The image is the mapped pose. While clutched the image stands still and
+the anchor follows the device instead, so a moving device neither moves the tool nor changes the force that ramps down.
+"""
+
+from numba import njit
+
+from haptics.rotation import (
+    Quaternion,
+    Vector,
+    add,
+    conjugate,
+    length,
+    multiply,
+    normalise,
+    put_quaternion,
+    put_vector,
+    quaternion,
+    rotate,
+    scaled,
+    subtract,
+    vector,
+)
+from haptics.tables import Record
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mapped_position(settings: Record, touch: Record) -> Vector:
+    """Image of the device's coupling point by the map in force (scene, m)."""
+    turned = rotate(quaternion(settings.workspace_orientation), vector(touch.device_position))
+    placed = add(vector(settings.workspace_position), scaled(turned, touch.scale))
+    return add(placed, vector(touch.anchor_position))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mapped_orientation(settings: Record, touch: Record) -> Quaternion:
+    """Image of the device's orientation by the map in force."""
+    turned = multiply(quaternion(settings.workspace_orientation), quaternion(touch.device_orientation))
+    return normalise(multiply(quaternion(touch.anchor_orientation), turned))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tip_lever(world: Record, orientation: Quaternion) -> Vector:
+    """From the coupling point to the tip centre (scene axes, m) for a tool of that orientation."""
+    return rotate(orientation, vector(world.tip_offset))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tool_position(world: Record, proxy: Record) -> Vector:
+    """Coupling point of the proxy (scene, m)."""
+    return subtract(vector(proxy.position), tip_lever(world, quaternion(proxy.orientation)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def distance_to_tool(world: Record, proxy: Record, settings: Record, touch: Record) -> float:
+    """How far the map in force would put the tip centre from where the proxy is (scene, m)."""
+    orientation = mapped_orientation(settings, touch)
+    tip = add(mapped_position(settings, touch), tip_lever(world, orientation))
+    return length(subtract(tip, vector(proxy.position)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def anchor_to(settings: Record, touch: Record, position: Vector, orientation: Quaternion) -> None:
+    """Choose the anchor that maps the present device pose to this one (coupling point, scene).
+
+    Neither the image nor anything computed from it jumps, because the image is set to the same pose.
+    """
+    turned = rotate(quaternion(settings.workspace_orientation), vector(touch.device_position))
+    placed = add(vector(settings.workspace_position), scaled(turned, touch.scale))
+    put_vector(touch.anchor_position, subtract(position, placed))
+    unanchored = multiply(quaternion(settings.workspace_orientation), quaternion(touch.device_orientation))
+    put_quaternion(touch.anchor_orientation, normalise(multiply(orientation, conjugate(unanchored))))
+    put_vector(touch.image_position, position)
+    put_quaternion(touch.image_orientation, orientation)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def anchor_to_tool(world: Record, proxy: Record, settings: Record, touch: Record) -> None:
+    """Re-anchor so that the device's image is where the tool is now: no stretch, no force."""
+    anchor_to(settings, touch, tool_position(world, proxy), quaternion(proxy.orientation))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def change_scale(world: Record, proxy: Record, settings: Record, touch: Record, scale: float) -> None:
+    """Change the scale; the tool stays where it is and the force stays what it is.
+
+    The coupling force is K times the stretch divided by the scale, so the image's distance from the tool grows with the
+    scale, along the same line: the nearest reachable place to the image, where the tool rests, remains the same.
+    """
+    if touch.has_pose != 0:
+        tool = tool_position(world, proxy)
+        stretch = subtract(vector(touch.image_position), tool)
+        touch_scale = touch.scale
+        touch.scale = scale
+        image = add(tool, scaled(stretch, scale / touch_scale))
+        anchor_to(settings, touch, image, quaternion(touch.image_orientation))
+    else:
+        touch.scale = scale
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def map_device(world: Record, proxy: Record, settings: Record, touch: Record) -> None:
+    """The stage: image of the device, and from it the goal of the mechanics. Without a pose the tool stays."""
+    if touch.has_pose == 0:
+        put_vector(touch.image_position, tool_position(world, proxy))
+        put_quaternion(touch.image_orientation, quaternion(proxy.orientation))
+        put_vector(touch.goal.goal_position, vector(proxy.position))
+        put_quaternion(touch.goal.goal_orientation, quaternion(proxy.orientation))
+        return
+    if touch.clutched != 0:
+        anchor_to(settings, touch, vector(touch.image_position), quaternion(touch.image_orientation))
+    else:
+        put_vector(touch.image_position, mapped_position(settings, touch))
+        put_quaternion(touch.image_orientation, mapped_orientation(settings, touch))
+    orientation = quaternion(touch.image_orientation)
+    tip = add(vector(touch.image_position), tip_lever(world, orientation))
+    put_vector(touch.goal.goal_position, tip)
+    put_quaternion(touch.goal.goal_orientation, orientation)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def vector_to_device(settings: Record, v: Vector) -> Vector:
+    """A scene direction (force, scaled length) in device axes."""
+    return rotate(conjugate(quaternion(settings.workspace_orientation)), v)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def position_to_device(settings: Record, touch: Record, position: Vector) -> Vector:
+    """A scene position in the device frame (m at the device)."""
+    placed = subtract(subtract(position, vector(touch.anchor_position)), vector(settings.workspace_position))
+    return scaled(vector_to_device(settings, placed), 1.0 / touch.scale)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def orientation_to_device(settings: Record, touch: Record, orientation: Quaternion) -> Quaternion:
+    """A tool orientation in the scene, as the device would have to be turned for it."""
+    unanchored = multiply(conjugate(quaternion(touch.anchor_orientation)), orientation)
+    return normalise(multiply(conjugate(quaternion(settings.workspace_orientation)), unanchored))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def torque_to_device(settings: Record, touch: Record, torque: Vector) -> Vector:
+    """A scene torque in device axes: it turns the tool, so the anchor's rotation comes off as well."""
+    unanchored = rotate(conjugate(quaternion(touch.anchor_orientation)), torque)
+    return vector_to_device(settings, unanchored)

@@ -1,0 +1,77 @@
+"""Posing: a held body never lands on the tool, and a closed one never swallows it."""
+
+import numpy as np
+import pytest
+from haptics_rig import EPS_ALERT, EPS_BREAK, EPS_SAFETY, TIP_RADIUS, Rig, square
+from scipy.spatial.transform import Rotation
+
+from haptics.posing import winding_number
+from haptics.states import CommandKind, Reason
+from rtcore.geometry.tree import build_tree
+from rtcore.model import Model, ModelBuilder
+from rtcore.state import make_state
+from rtcore.tables import HELD
+
+CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
+FACES = np.array(
+    [
+        *((0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5)),
+        *((0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6)),
+        *((0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)),
+    ]
+)
+
+
+def model_of(vertices: np.ndarray, faces: np.ndarray, position=(0.0, 0.0, 0.0)) -> Model:
+    builder = ModelBuilder()
+    builder.add_body(builder.add_mesh(*build_tree(vertices, faces)), position, kind=HELD)
+    return builder.build(TIP_RADIUS, (0.0, 0.0, 0.0), EPS_ALERT, EPS_SAFETY, EPS_BREAK)
+
+
+@pytest.mark.parametrize("flip", [1, -1])
+def test_winding_number_of_a_box(flip):
+    """1 inside and 0 outside, whatever the pose; the sign follows the orientation of the faces."""
+    model = model_of(0.1 * CORNERS, FACES[:, ::flip])
+    turn = Rotation.from_rotvec((0.3, 0.5, -0.2))
+    state = make_state(model, (0.0, 0.0, 0.0))
+    state.poses["position"][0] = (1.0, 2.0, 3.0)
+    state.poses["orientation"][0] = turn.as_quat()
+    random = np.random.default_rng(1)
+    for point in random.uniform(-0.2, 0.2, (200, 3)):
+        inside = np.abs(point).max() < 0.1
+        got = winding_number(model, state, 0, turn.apply(point) + (1.0, 2.0, 3.0))
+        assert got == pytest.approx(flip * inside, abs=1e-12)
+
+
+def test_winding_number_before_a_plate_is_its_solid_angle():
+    """A square of half width a seen from height h on its axis fills 4 asin(a^2 / (a^2 + h^2)) of 4 pi."""
+    model = model_of(*square(0.1))
+    state = make_state(model, (0.0, 0.0, 1.0))
+    for height in (0.01, 0.1, 0.5):
+        share = 4 * np.arcsin(0.01 / (0.01 + height**2)) / (4 * np.pi)
+        assert winding_number(model, state, 0, np.array([0.0, 0.0, height])) == pytest.approx(-share, abs=1e-12)
+        assert share < 0.5
+
+
+def ask(rig: Rig, *position: float) -> Reason:
+    return rig.command(CommandKind.POSE_BODY, 0.0, *position, 0.0, 0.0, 0.0, 1.0)
+
+
+def test_a_box_may_not_be_put_around_the_tool():
+    rig = Rig(model_of(0.1 * CORNERS, FACES, (0.5, 0.0, 0.0)), start=(0.0, 0.0, 0.0))
+    assert ask(rig, 0.0, 0.0, 0.0) == Reason.BAD_VALUE
+    assert np.array_equal(rig.state.poses["position"][0], (0.5, 0.0, 0.0))
+    assert ask(rig, -0.5, 0.0, 0.0) == Reason.NONE
+
+
+def test_a_room_may_move_as_long_as_the_tool_stays_inside():
+    rig = Rig(model_of(0.5 * CORNERS, FACES), start=(0.0, 0.0, 0.0))
+    assert ask(rig, 0.4, 0.0, 0.0) == Reason.NONE
+    assert ask(rig, 0.499, 0.0, 0.0) == Reason.BAD_VALUE
+    assert ask(rig, 2.0, 0.0, 0.0) == Reason.BAD_VALUE
+    assert np.array_equal(rig.state.poses["position"][0], (0.4, 0.0, 0.0))
+
+
+def test_a_plate_may_change_sides():
+    rig = Rig(model_of(*square(0.1), (0.0, 0.0, -0.05)), start=(0.0, 0.0, 0.0))
+    assert ask(rig, 0.0, 0.0, 0.05) == Reason.NONE

@@ -1,0 +1,115 @@
+"""Snapshot and determinism: a tick is a function of state, input and budget, to the bit; a snapshot is all of it."""
+
+import numpy as np
+import pytest
+from haptics_rig import OWNER, QUIET, REST, Rig, plane_model
+
+from haptics.snapshot import pack_snapshot, snapshot_size, unpack_snapshot
+from haptics.states import CommandKind
+from haptics.tables import RECORD
+from haptics.tick import tick
+from haptics.touch import make_touch
+from rtcore.state import make_state
+
+
+def session(rig: Rig, ticks: int, seed: int, keep: list) -> None:
+    """A lively session; every record after its tick is kept."""
+    random = np.random.default_rng(seed)
+    position = np.array(rig.sample["position"])
+    for k in range(ticks):
+        if k % 37 == 5:
+            rig.put(int(random.choice([2, 4, 4, 6, 7, 8, 10])), float(random.integers(0, 2)) * 1.0, 1.0)
+        if k % 211 == 210:
+            rig.put(CommandKind.STOP)
+        if random.random() < 0.9:
+            position = position + random.normal(0.0, 3e-4, 3) + (0.0, 0.0, 0.05 * (REST - 0.003 - position[2]))
+            turn = random.normal(0.0, 0.01, 4) + QUIET
+            rig.send(position, orientation=turn / np.linalg.norm(turn), tick=False)
+        before = rig.record.copy()
+        rig.tick()
+        # What went in, and what came out of it.
+        before["output"] = rig.record["output"]
+        before["input"]["age_ns"] = rig.record["input"]["age_ns"]
+        before["tick"] = rig.record["tick"]
+        keep.append(before)
+
+
+def again(model, state, settings, touch, records, buffer_fill: int) -> None:
+    """Execute the records' inputs on another state, into a buffer of rubbish; each output must be equal in bits."""
+    record = np.zeros(1, RECORD)
+    for logged in records:
+        record.view(np.uint8)[:] = buffer_fill
+        for name in ("tick", "input", "budget"):
+            record[name] = logged[name]
+        tick(model, state, settings, touch, record)
+        for name in record.dtype["output"].names:
+            assert record["output"][name].tobytes() == logged["output"][name].tobytes(), (int(record["tick"][0]), name)
+
+
+@pytest.fixture(scope="module")
+def played():
+    model = plane_model(friction=0.4, tip_offset=(0.0, 0.01, -0.02), held_at=(0.1, 0.0, 0.03))
+    rig = Rig(model, start=(0.0, 0.0, 0.05), ramp_up_ms=20.0, ramp_down_ms=10.0)
+    records: list[np.ndarray] = []
+    rig.put(CommandKind.LEASE)
+    session(rig, 700, 1, records)
+    middle = pack_snapshot(rig.state, rig.touch).copy()
+    session(rig, 700, 2, records)
+    states = {int(r["output"]["state"][0]) for r in records}
+    assert len(states) >= 5, "the session is not lively enough to prove anything"
+    return rig, records, middle
+
+
+@pytest.mark.parametrize("rubbish", [0x00, 0x5A, 0xFF])
+def test_same_inputs_give_the_same_bits(played, rubbish):
+    """Also into a buffer that holds something else: every field of the output is written."""
+    rig, records, _ = played
+    state, touch = make_state(rig.model, (0.0, 0.0, 0.05)), make_touch(rig.settings)
+    again(rig.model, state, rig.settings, touch, records, rubbish)
+    assert touch.tobytes() == rig.touch.tobytes()
+    assert state.proxy.tobytes() == rig.state.proxy.tobytes()
+
+
+def test_ticks_after_a_snapshot_are_identical(played):
+    rig, records, middle = played
+    state, touch = unpack_snapshot(middle.tobytes(), rig.model)
+    again(rig.model, state, rig.settings, touch, records[700:], 0)
+    assert touch.tobytes() == rig.touch.tobytes()
+
+
+def test_a_snapshot_comes_back_equal():
+    rig = Rig(plane_model(held_at=(0.1, 0.0, 0.03)))
+    rig.activate((0.0, 0.0, REST + 0.001))
+    rig.press(0.002)
+    buffer = np.zeros(snapshot_size(rig.model) + 100, np.uint8)
+    written = pack_snapshot(rig.state, rig.touch, buffer)
+    assert np.shares_memory(written, buffer) and len(written) == snapshot_size(rig.model)
+    # A buffer that is longer, as the ring's, does no harm.
+    state, touch = unpack_snapshot(buffer, rig.model)
+    assert touch.tobytes() == rig.touch.tobytes() and touch["owner"][0] == OWNER
+    assert state.proxy.tobytes() == rig.state.proxy.tobytes() and state.poses.tobytes() == rig.state.poses.tobytes()
+
+
+def test_a_bad_snapshot_is_refused_with_its_reason():
+    rig = Rig()
+    good = pack_snapshot(rig.state, rig.touch)
+
+    def changed(at: int, value: int = 0x77) -> np.ndarray:
+        bad = good.copy()
+        bad[at] ^= value
+        return bad
+
+    for bad, text in (
+        (good[:10], "header"),
+        (good[:-1], "bytes"),
+        (changed(0), "not a snapshot"),
+        (changed(8), "version"),
+        (changed(12), "record types"),
+        (changed(16), "bodies"),
+        (changed(20), "checksum"),
+        (changed(len(good) - 5), "checksum"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            unpack_snapshot(bad, rig.model)
+    with pytest.raises(ValueError, match="buffer of"):
+        pack_snapshot(rig.state, rig.touch, np.zeros(10, np.uint8))

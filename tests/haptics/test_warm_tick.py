@@ -1,0 +1,116 @@
+"""Warm-up: afterwards a tick compiles nothing and allocates nothing, whatever happens in it."""
+
+import gc
+import tracemalloc
+
+import pytest
+from haptics_rig import REST, Rig, plane_model
+from numba import njit
+from numba.core import event
+from numba.core.runtime import _nrt_python as _nrt
+from numba.core.runtime import rtsys
+
+from haptics import coupling, engagement, limits, velocity, workspace
+from haptics.states import CommandKind
+from haptics.tick import tick
+from haptics.warm_up import warm_up
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    said: list[tuple[str, int, int]] = []
+    warm_up(lambda what, done, of: said.append((what, done, of)))
+    return said
+
+
+def test_progress_counts_up_to_its_total(warm):
+    ours = [row for row in warm if row[0].startswith("haptics")]
+    assert [row[1] for row in ours] == list(range(len(ours)))
+    assert ours[-1][1] == ours[-1][2]
+
+
+def everything(rig: Rig) -> None:
+    """A session through all states and commands."""
+    rig.activate((0.0, 0.0, REST + 0.001))
+    rig.press(0.003)
+    for kind in CommandKind:
+        rig.put(kind, 1.0, 1.0)
+        rig.send()
+        rig.silence(3)
+    rig.silence(50)
+    rig.put(CommandKind.LEASE)
+    rig.send((0.0, 0.0, REST - 0.001), twist=(0.0,) * 6)
+    rig.send(valid=0)
+
+
+def test_a_warm_tick_compiles_nothing():
+    class Listener(event.Listener):
+        compiled = 0
+
+        def on_start(self, event):
+            self.compiled += 1
+
+        def on_end(self, event):
+            pass
+
+    listener = Listener()
+    event.register("numba:compile", listener)
+    try:
+        everything(Rig(plane_model(friction=0.3, tip_offset=(0.01, 0.0, 0.0), held_at=(0.3, 0.3, 0.3))))
+    finally:
+        event.unregister("numba:compile", listener)
+    assert listener.compiled == 0
+    # One signature each: the stages compiled by warm_up are the ones that tick calls.
+    for kernel in (
+        engagement.decide,
+        workspace.map_device,
+        velocity.observe,
+        coupling.couple,
+        limits.limit,
+        tick,
+    ):
+        assert len(kernel.signatures) == 1
+
+
+@njit(cache=True, nogil=True)
+def nothing(model, state, settings, touch, record):
+    """What it costs to call a kernel with a tick's arguments."""
+
+
+def test_a_warm_tick_allocates_nothing():
+    rig = Rig(plane_model(friction=0.3, tip_offset=(0.01, 0.0, 0.0)))
+    rig.activate((0.0, 0.0, REST + 0.001))
+    rig.press(0.003)
+    arguments = rig.model, rig.state, rig.settings, rig.touch, rig.record
+    rig.input["fresh"] = 1
+
+    def allocations(kernel) -> int:
+        """Of numba's allocator, in 1000 calls."""
+        kernel(*arguments)
+        before = rtsys.get_allocation_stats()
+        for _ in range(1000):
+            kernel(*arguments)
+        after = rtsys.get_allocation_stats()
+        return after.alloc - before.alloc
+
+    _nrt.memsys_enable_stats()
+    try:
+        # The call itself wraps its arguments; the tick adds nothing to that.
+        assert allocations(tick) == allocations(nothing)
+    finally:
+        _nrt.memsys_disable_stats()
+
+    gc.collect()
+    tracemalloc.start()
+    try:
+        # The interpreter's own free lists fill up first.
+        for _ in range(20000):
+            tick(*arguments)
+        first = tracemalloc.get_traced_memory()[0]
+        for _ in range(20000):
+            tick(*arguments)
+        grown = tracemalloc.get_traced_memory()[0] - first
+    finally:
+        tracemalloc.stop()
+    # Less than a byte in four ticks: nothing stays per tick.
+    assert grown < 5000

@@ -1,0 +1,201 @@
+"""Workspace: the map is what it says, and neither clutch, re-anchoring nor scale moves the tool or steps the force."""
+
+import numpy as np
+import pytest
+from haptics_rig import REST, Rig, plane_model
+from scipy.spatial.transform import Rotation
+
+from haptics.states import CommandKind, EngagementState, Reason
+
+OFFSET = (0.01, -0.02, -0.04)
+
+
+def test_map_from_device_to_scene():
+    """x = p + R (s x_device) + anchor, q = q_workspace q_device; the image shown is the tip's."""
+    workspace = Rotation.from_rotvec((0.2, 0.4, -0.3))
+    device = Rotation.from_rotvec((-0.5, 0.1, 0.2))
+    rig = Rig(
+        plane_model(tip_offset=OFFSET, height=-5.0),
+        scale=3.0,
+        workspace_position=(0.1, 0.2, 0.3),
+        workspace_orientation=workspace.as_quat(),
+    )
+    rig.command(CommandKind.LEASE)
+    rig.send((0.01, -0.03, 0.02), orientation=device.as_quat())
+    coupling = np.array((0.1, 0.2, 0.3)) + workspace.apply(3.0 * np.array((0.01, -0.03, 0.02)))
+    tip = coupling + (workspace * device).apply(OFFSET)
+    assert np.allclose(rig.output["device_position"], tip, atol=1e-14)
+    shown = Rotation.from_quat(rig.output["device_orientation"])
+    assert (shown.inv() * workspace * device).magnitude() < 1e-14
+    # And back: the tool is at the image, so the render says where the device is.
+    assert np.allclose(rig.output["render_position"], (0.01, -0.03, 0.02), atol=1e-14)
+
+
+def test_the_tool_stays_until_a_first_pose_and_after_the_last_owner():
+    rig = Rig(start=(0.0, 0.0, 0.1))
+    rig.silence(5)
+    rig.command(CommandKind.LEASE)
+    rig.silence(5)
+    assert np.array_equal(rig.proxy, (0.0, 0.0, 0.1))
+    rig.run(3, (0.02, 0.0, 0.1))
+    assert np.allclose(rig.proxy, (0.02, 0.0, 0.1), atol=1e-15)
+    rig.command(CommandKind.RELEASE)
+    left = rig.proxy.copy()
+    rig.sample["position"] = (0.1, 0.0, 0.1)
+    rig.silence(5)
+    assert np.array_equal(rig.proxy, left)
+
+
+def test_hundred_clutches_at_random_poses():
+    """Clutch while pressing, move and turn the device anywhere, let go: no step in tool pose; force only ramps down,
+    and none is there when it engages again."""
+    random = np.random.default_rng(11)
+    rig = Rig(
+        plane_model(friction=0.4, tip_offset=OFFSET),
+        stiffness=800.0,
+        damping=2.0,
+        ramp_up_ms=20.0,
+        ramp_down_ms=20.0,
+        workspace_orientation=Rotation.from_rotvec((0.1, 0.2, 0.3)).as_quat(),
+    )
+    rig.activate()
+    slew = float(rig.chosen["force_slew"])
+    pressed = 0
+    for _ in range(100):
+        # Press somewhere: straight down in the scene.
+        down = Rotation.from_quat(rig.chosen["workspace_orientation"]).inv().apply((0.0, 0.0, -1.0))
+        aside = random.uniform(-1.0, 1.0, 3) * 1e-4
+        begin = np.array(rig.sample["position"])
+        depth = rig.proxy[2] - REST + 0.005
+        steps = int(np.ceil(depth / 0.001))
+        for k in range(steps):
+            rig.send(begin + down * depth * (k + 1) / steps + aside)
+        pressed += np.linalg.norm(rig.wrench[:3]) > 1.0
+        tool, turned = rig.proxy.copy(), rig.output["proxy_orientation"].copy()
+        assert rig.command(CommandKind.CLUTCH, 1) == Reason.NONE
+        last = np.linalg.norm(rig.wrench[:3])
+        target = np.array(rig.sample["position"]) + random.uniform(-0.05, 0.05, 3)
+        orientation = Rotation.from_rotvec(random.uniform(-2.0, 2.0, 3)).as_quat()
+        begin, first = np.array(rig.sample["position"]), np.array(rig.sample["orientation"])
+        if first @ orientation < 0.0:
+            orientation = -orientation
+        for k in range(40):
+            share = (k + 1) / 40
+            mixed = (1 - share) * first + share * orientation
+            rig.send(begin + share * (target - begin), orientation=mixed / np.linalg.norm(mixed))
+            now = np.linalg.norm(rig.wrench[:3])
+            assert now <= last + 1e-12 and last - now <= slew * (1 + 1e-12)
+            assert np.abs(rig.proxy - tool).max() <= 1e-9
+            assert np.abs(rig.output["proxy_orientation"] - turned).max() <= 1e-9
+            last = now
+        assert rig.status == EngagementState.IDLE and last == 0.0
+        assert rig.command(CommandKind.CLUTCH, 0) == Reason.NONE
+        assert rig.status == EngagementState.ENGAGING
+        assert np.abs(rig.proxy - tool).max() <= 1e-9
+        assert np.abs(rig.output["proxy_orientation"] - turned).max() <= 1e-9
+        assert np.linalg.norm(rig.wrench) <= 1e-9
+        rig.run(25)
+        assert np.abs(rig.proxy - tool).max() <= 1e-9
+        assert np.linalg.norm(rig.wrench) <= 1e-6
+        assert rig.status == EngagementState.ACTIVE
+    assert pressed == 100
+
+
+def test_while_the_clutch_ramps_an_adapter_sees_the_tool_move_along():
+    """The device moves away during the ramp: the stretch that the impedance implies stays, so nothing pulls it back."""
+    rig = Rig(stiffness=800.0, damping=0.0)
+    rig.activate((0.0, 0.0, REST + 0.001))
+    rig.press(0.003)
+    stretch = rig.output["render_position"] - rig.sample["position"]
+    rig.command(CommandKind.CLUTCH, 1)
+    begin = np.array(rig.sample["position"])
+    for k in range(60):
+        rig.send(begin + k * np.array([0.001, 0.0, 0.0005]))
+        assert np.allclose(rig.output["render_position"] - rig.sample["position"], stretch, atol=1e-9)
+    assert np.allclose(rig.output["render_twist"][:3], (1.0, 0.0, 0.5), atol=1e-6)
+
+
+@pytest.mark.parametrize("let_go_after", [5, 50])
+def test_a_short_tap_on_the_clutch_engages_again_after_its_ramp(let_go_after):
+    rig = Rig(ramp_down_ms=100.0, ramp_up_ms=30.0)
+    rig.activate((0.0, 0.0, REST + 0.001))
+    rig.press(0.004)
+    tool = rig.proxy.copy()
+    rig.command(CommandKind.CLUTCH, 1)
+    rig.run(let_go_after)
+    assert rig.command(CommandKind.CLUTCH, 0) == Reason.NONE
+    assert rig.status == EngagementState.RELEASING
+    assert rig.command(CommandKind.CLUTCH, 0) == Reason.WRONG_STATE
+    rig.run(100 - let_go_after - 2)
+    assert (rig.status, rig.reason) == (EngagementState.ENGAGING, Reason.CLUTCH)
+    assert np.abs(rig.proxy - tool).max() <= 1e-9
+
+
+def test_clutch_without_forces_moves_the_device_only():
+    rig = Rig()
+    rig.command(CommandKind.LEASE)
+    rig.run(5)
+    tool = rig.proxy.copy()
+    assert rig.command(CommandKind.CLUTCH, 1) == Reason.NONE
+    rig.run(20, (0.05, 0.05, 0.05))
+    assert np.abs(rig.proxy - tool).max() <= 1e-12
+    assert rig.command(CommandKind.CLUTCH, 0) == Reason.NONE
+    assert rig.status == EngagementState.IDLE
+    rig.send((0.06, 0.05, 0.05))
+    assert np.allclose(rig.proxy - tool, (0.01, 0.0, 0.0), atol=1e-12)
+
+
+def test_disarming_while_clutched_does_not_move_the_tool():
+    rig = Rig(ramp_down_ms=20.0)
+    rig.activate()
+    rig.command(CommandKind.CLUTCH, 1)
+    rig.glide((0.03, 0.0, 0.1))
+    assert rig.status == EngagementState.IDLE
+    tool = rig.proxy.copy()
+    assert rig.command(CommandKind.DISARM) == Reason.NONE
+    assert np.abs(rig.proxy - tool).max() <= 1e-12
+
+
+@pytest.mark.parametrize("setup", ["clutched", "ramping", "idle"])
+@pytest.mark.parametrize("scale", [0.25, 3.0])
+def test_scale_changes_keep_the_tool_and_the_force(setup, scale):
+    rig = Rig(plane_model(tip_offset=OFFSET), stiffness=400.0, damping=0.0, ramp_down_ms=100.0)
+    rig.activate()
+    rig.press(0.004 - OFFSET[2])
+    if setup == "idle":
+        rig.command(CommandKind.DISARM)
+        rig.run(110)
+    else:
+        rig.command(CommandKind.CLUTCH, 1)
+        rig.run(110 if setup == "clutched" else 20)
+    tool, forces = rig.proxy.copy(), [rig.wrench[2]]
+    implied = rig.output["render_position"] - rig.sample["position"]
+    rig.send()
+    forces.append(rig.wrench[2])
+    assert rig.command(CommandKind.SET_SCALE, scale) == Reason.NONE
+    forces.append(rig.wrench[2])
+    assert rig.output["render_position"] - rig.sample["position"] == pytest.approx(implied, abs=1e-9)
+    assert np.abs(rig.proxy - tool).max() <= 1e-9
+    # The ramp goes on in equal steps, as if nothing had happened.
+    assert forces[0] - forces[1] == pytest.approx(forces[1] - forces[2], abs=1e-9)
+    if setup == "ramping":
+        assert forces[0] > 1.0
+
+
+@pytest.mark.parametrize("scale", [0.25, 1.0, 3.0])
+def test_scale_is_honest(scale):
+    """One device metre is ``scale`` scene metres, and the same device depth gives the same force at every scale."""
+    rig = Rig(stiffness=500.0, damping=0.0)
+    rig.command(CommandKind.LEASE)
+    rig.run(5, (0.0, 0.0, 0.1))
+    assert rig.command(CommandKind.SET_SCALE, scale) == Reason.NONE
+    before = rig.output["device_position"].copy()
+    rig.send((0.01, 0.0, 0.1))
+    assert np.allclose(rig.output["device_position"] - before, (0.01 * scale, 0.0, 0.0), atol=1e-14)
+    rig.command(CommandKind.ARM, 1)
+    rig.run(520)
+    touching = 0.1 - (0.1 - REST) / scale
+    for k in range(100):
+        rig.send((0.01, 0.0, 0.1 + (touching - 0.002 - 0.1) * (k + 1) / 100))
+    rig.run(20)
+    assert rig.wrench[2] == pytest.approx(1.0, abs=1e-4)
