@@ -1,8 +1,64 @@
 """Configuration: TOML validated by pydantic. Unknown keys are errors; paths are relative to the file."""
 
-from typing import Annotated, Literal
+import difflib
+import itertools
+import json
+import math
+import tomllib
+import types
+import typing
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+MAX_FILE_BYTES = 1_000_000
+"""A larger configuration file is surely not one."""
+
+QUATERNION_TOLERANCE = 1e-3
+"""Farthest a given quaternion's norm may be from 1; nearer ones are normalised."""
+
+SIZES: dict[str, tuple[int, str]] = {
+    "box": (3, "x, y and z edge lengths"),
+    "plate": (3, "x, y and z edge lengths"),
+    "sphere": (1, "the radius"),
+    "cylinder": (2, "radius and length"),
+    "plane": (2, "x and y edge lengths"),
+}
+"""How many numbers `size` takes for each primitive, and which."""
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used.
+
+    The text names the file, each key, the value given and what would be right; ``problems`` holds one entry per line.
+    """
+
+    def __init__(self, source: str, problems: list[str]) -> None:
+        self.source = source
+        self.problems = problems
+        super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
+
+
+def _wrong(key: str, value: object, right: str) -> PydanticCustomError:
+    """A cross-check's finding about one key of the section at hand."""
+    return PydanticCustomError("cross_check", "{right}", {"key": key, "value": value, "right": right})
+
+
+def _unit(quaternion: "Quaternion") -> "Quaternion":
+    norm = math.sqrt(sum(c * c for c in quaternion))
+    if abs(norm - 1.0) > QUATERNION_TOLERANCE:
+        raise PydanticCustomError(
+            "not_unit",
+            "must be a unit quaternion [x, y, z, w] (norm within 1e-3 of 1; its norm is {norm})",
+            {"norm": f"{norm:.6g}"},
+        )
+    x, y, z, w = (c / norm for c in quaternion)
+    return (x, y, z, w)
+
 
 Vector3 = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
@@ -11,52 +67,123 @@ NonNegative = Annotated[float, Field(ge=0)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    """What all sections share: no unknown keys, no infinities, read-only after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Pose(Section):
+    """Where something stands: its coordinates -> the scene frame."""
+
     position: Vector3 = (0.0, 0.0, 0.0)
     """m"""
-    orientation: Quaternion = (0.0, 0.0, 0.0, 1.0)
+    orientation: Annotated[Quaternion, AfterValidator(_unit)] = (0.0, 0.0, 0.0, 1.0)
     """[x, y, z, w]; normalised, norm within 1e-3 of 1"""
 
 
 class Body(Section):
     """One body: exactly one of `mesh`, `urdf` or `primitive`."""
 
-    name: str
+    name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.\-]+$")]
+    """Letters, digits, `_`, `-` and `.`; no other body may have it"""
     mesh: str | None = None
     """Mesh file (OBJ, STL, DAE, PLY, GLB). `pybullet_data:duck.obj` names a file shipped with pybullet."""
     urdf: str | None = None
     """URDF, SDF or MJCF file; each link becomes a body `name/link`."""
     primitive: Literal["box", "sphere", "cylinder", "plate", "plane"] | None = None
+    """Centred at its origin; a plate is a thin box, a plane an open sheet facing +z, a cylinder stands along z"""
     size: tuple[float, ...] | None = None
     """box and plate: x y z edge lengths; sphere: radius; cylinder: radius, length; plane: x y edge lengths. m"""
     subdivisions: Annotated[int, Field(ge=0, le=8)] = 0
-    """Primitive: each triangle is split into four this many times (sphere: on top of the icosphere's 3)."""
+    """Primitive or mesh: each triangle is split into four this many times (sphere: on top of the icosphere's 3)."""
     pose: Pose = Pose()
+    """Body -> scene"""
     scale: Positive | tuple[Positive, Positive, Positive] = 1.0
+    """Of all lengths, one number or one for each axis; 0.001 makes metres of a mesh in millimetres"""
     motion: Literal["static", "held"] = "static"
+    """held: may be posed anew while nobody is engaged"""
     friction_static: NonNegative = 0.4
+    """Coulomb coefficient at rest"""
     friction_kinetic: NonNegative = 0.3
-    """Not above friction_static."""
+    """Coulomb coefficient while sliding; not above friction_static"""
     density: Positive = 1000.0
     """kg/m3, for the mass that `inspect` reports"""
     joints: dict[str, float] = {}
     """URDF: joint positions by name, rad or m; 0 where absent"""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = [key for key in ("mesh", "urdf", "primitive") if getattr(self, key) is not None]
+        if len(given) != 1:
+            said = " and ".join(f"`{key}`" for key in given) if given else "none of them"
+            raise _wrong("", said, "needs exactly one of `mesh`, `urdf` or `primitive`")
+        if self.friction_kinetic > self.friction_static:
+            raise _wrong(
+                "friction_kinetic",
+                self.friction_kinetic,
+                f"must not be above friction_static ({self.friction_static:g})",
+            )
+        if self.primitive is not None:
+            count, meaning = SIZES[self.primitive]
+            if self.size is None:
+                raise _wrong("size", None, f"is needed for a {self.primitive}: {count} number(s), {meaning}, in m")
+            if len(self.size) != count:
+                raise _wrong(
+                    "size", list(self.size), f"of a {self.primitive} must be {count} number(s): {meaning}, in m"
+                )
+            if min(self.size) <= 0:
+                raise _wrong("size", list(self.size), "must be greater than 0, in m")
+        elif self.size is not None:
+            raise _wrong("size", list(self.size), "belongs to a `primitive`; use `scale` for a mesh or urdf")
+        if self.urdf is not None:
+            if self.subdivisions:
+                raise _wrong("subdivisions", self.subdivisions, "belongs to a `primitive` or `mesh`, not to a urdf")
+            if isinstance(self.scale, tuple):
+                raise _wrong("scale", list(self.scale), "of a urdf must be one number, such as 0.5")
+        elif self.joints:
+            raise _wrong("joints", self.joints, "belongs to a `urdf`")
+        return self
+
+
+DISTANCES = ("eps_alert", "eps_safety", "eps_break")
+
 
 class Scene(Section):
+    """What can be touched."""
+
     name: str = "scene"
+    """What status lines and logs call it"""
     bodies: Annotated[list[Body], Field(min_length=1, alias="body")]
+    """One `[[scene.body]]` table each"""
     eps_alert: Positive | None = None
-    """Distances in m; by default 8.8e-5, 2e-4 and 4.6e-4 times the scene's box diagonal (Redon 2002)."""
+    """No surface ever comes nearer to the tip than this, m"""
     eps_safety: Positive | None = None
+    """Gap kept at rest, m"""
     eps_break: Positive | None = None
+    """A contact is forgotten beyond this, m; by default the three are 8.8e-5, 2e-4 and 4.6e-4 times the scene's box
+    diagonal (Redon 2002)"""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        seen: dict[str, int] = {}
+        for index, body in enumerate(self.bodies):
+            if body.name in seen:
+                raise _wrong(
+                    f"body[{index}].name", body.name, f"must be unique; body[{seen[body.name]}] has the same name"
+                )
+            seen[body.name] = index
+        given = [(key, value) for key in DISTANCES if (value := getattr(self, key)) is not None]
+        for (low_key, low), (high_key, high) in itertools.pairwise(given):
+            if low >= high:
+                raise _wrong(high_key, high, f"must be greater than {low_key} ({low:g})")
+        return self
 
 
 class Tool(Section):
+    """The probe: a sphere tip."""
+
     tip_radius: NonNegative = 0.005
+    """m; 0 for a point"""
     tip_offset: Vector3 = (0.0, 0.0, 0.0)
     """Tip centre in tool coordinates; the coupling point is the origin"""
     start: Vector3 = (0.0, 0.0, 0.0)
@@ -64,34 +191,63 @@ class Tool(Section):
 
 
 class Coupling(Section):
+    """The spring and damper between the hand and the tool."""
+
     stiffness: Positive = 400.0
     """N/m at the device; capped by the card"""
     damping: NonNegative = 1.0
     """N·s/m at the device"""
     ramp_up_ms: Positive = 500.0
+    """Time from no force to full gains when engaging"""
     ramp_down_ms: Positive = 100.0
+    """Time to no force when it was asked for"""
     ramp_fault_ms: Annotated[float, Field(gt=0, le=20)] = 15.0
+    """Time to no force when it is forced (lost client, jump, stop)"""
     velocity_window_ms: Positive = 12.0
+    """Window of the velocity estimate when samples carry no twist"""
     valid_for_ms: Positive = 10.0
+    """How long a client may use a rendered impedance"""
 
 
 class Workspace(Section):
     """Device frame into scene: x = position + R (scale * x_device)."""
 
     scale: Positive = 1.0
+    """Scene metres per device metre"""
     pose: Pose = Pose()
+    """Device frame -> scene"""
 
 
 class Safety(Section):
+    """When forces are held, released or refused."""
+
     hold_after_ms: Positive = 5.0
+    """A sample older than this is late: the impedance is held"""
     stale_after_ms: Positive = 20.0
+    """A sample older than this means a lost client: forces are ramped to zero"""
     lease_ms: Positive = 2000.0
+    """A lease that is neither used nor renewed ends after this"""
     engage_distance: Positive = 0.005
+    """Farthest device image from the tool at which forces may start, scene m"""
     jump_margin: Positive = 0.005
+    """What a device may move between samples beyond its top speed, device m"""
     require_deadman: bool = False
+    """Forces only while the client says that a hand is on the device"""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.stale_after_ms <= self.hold_after_ms:
+            raise _wrong(
+                "stale_after_ms", self.stale_after_ms, f"must be greater than hold_after_ms ({self.hold_after_ms:g})"
+            )
+        if self.lease_ms <= self.stale_after_ms:
+            raise _wrong("lease_ms", self.lease_ms, f"must be greater than stale_after_ms ({self.stale_after_ms:g})")
+        return self
 
 
 class Device(Section):
+    """Which device the forces are meant for: its card holds the limits."""
+
     card: str = "simulated"
     """Name of a card in configs/devices or a path to one"""
 
@@ -99,31 +255,59 @@ class Device(Section):
 class Budget(Section):
     """Work per tick, in units of work (never in time)."""
 
-    units: Annotated[int, Field(ge=100)] = 20000
+    units: Annotated[int, Field(ge=100, le=2_000_000_000)] = 20000
+    """Node visits and triangle tests"""
     passes: Annotated[int, Field(ge=1, le=8)] = 8
-    sweeps: Annotated[int, Field(ge=1)] = 50
+    """Straight passes of the tip"""
+    sweeps: Annotated[int, Field(ge=1, le=2_000_000_000)] = 50
+    """Contact-solver sweeps per pass"""
 
 
 class Rates(Section):
+    """How often things happen."""
+
     tick_hz: Annotated[float, Field(ge=50, le=4000)] = 1000.0
+    """Ticks per second"""
     clocking: Literal["free", "triggered"] = "free"
+    """free: the servo's clock; triggered: each sample runs one tick"""
     publish_hz: Annotated[float, Field(gt=0, le=1000)] = 60.0
+    """State messages per second for observers"""
 
 
 class Log(Section):
+    """Recording."""
+
     directory: str = "out"
+    """Folder for logs; relative to the working directory"""
     record: bool = False
+    """Write an MCAP log of every run"""
 
 
 class Sockets(Section):
+    """Where clients connect."""
+
     transport: Literal["ipc", "tcp"] = "ipc"
+    """ipc: sockets in the runtime directory; tcp: host and ports below"""
     host: str = "127.0.0.1"
     """tcp only; loopback only"""
     port: Annotated[int, Field(ge=1024, le=65531)] = 5550
     """tcp: device, control, state, events take port .. port+3"""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.host not in LOOPBACK:
+            raise _wrong(
+                "host",
+                self.host,
+                f"must be a loopback address ({', '.join(LOOPBACK)}): the sockets carry no encryption, so other "
+                "machines are refused",
+            )
+        return self
+
 
 class Config(Section):
+    """One runnable scene with everything around it."""
+
     scene: Scene
     tool: Tool = Tool()
     coupling: Coupling = Coupling()
@@ -134,3 +318,257 @@ class Config(Section):
     rates: Rates = Rates()
     log: Log = Log()
     sockets: Sockets = Sockets()
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a configuration file, with the description of every key, for editors."""
+    schema = Config.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "hapticd configuration"}
+
+
+def load_config(path: str | Path) -> Config:
+    """Read and check one TOML file.
+
+    Args:
+        path: the file; relative paths inside it stay as written and are meant relative to its folder.
+
+    Raises:
+        ConfigError: naming the file, every wrong key, the value given and what would be right.
+    """
+    path = Path(path)
+    source = str(path)
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ConfigError(source, [f"is {path.stat().st_size} bytes long; a configuration has at most a megabyte"])
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(source, [_missing_file(path)]) from None
+    except IsADirectoryError:
+        raise ConfigError(source, ["is a folder; give a TOML file"]) from None
+    except OSError as error:
+        raise ConfigError(source, [f"cannot be read: {error.strerror or error}"]) from None
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(source, [f"is not a text file: line {line} is not UTF-8"]) from None
+    return parse_config(text, source)
+
+
+def parse_config(text: str, source: str = "configuration") -> Config:
+    """Check the text of a TOML configuration; ``source`` is what errors call it.
+
+    Raises:
+        ConfigError: as :func:`load_config`.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(source, [f"is not valid TOML: {error}"]) from None
+    except RecursionError:
+        raise ConfigError(source, ["is not valid TOML: arrays or tables are nested too deeply"]) from None
+    return validate_config(data, source)
+
+
+def validate_config(data: dict[str, Any], source: str = "configuration") -> Config:
+    """Check a configuration given as nested dictionaries (what TOML parses to, or ``model_dump(by_alias=True)``).
+
+    Raises:
+        ConfigError: as :func:`load_config`.
+    """
+    try:
+        # By way of JSON, because only there does strict validation still take an array for a tuple. Strict: "yes" is
+        # not true and "5" is not a number.
+        return Config.model_validate_json(json.dumps(data, default=str), strict=True)
+    except ValidationError as error:
+        problems: list[str] = []
+        for finding in error.errors(include_url=False):
+            if not _branch_matters(finding, data):
+                continue
+            problem = _explain(finding, data)
+            if problem not in problems:
+                problems.append(problem)
+        raise ConfigError(source, problems) from None
+
+
+def _missing_file(path: Path) -> str:
+    near: list[str] = []
+    if path.parent.is_dir():
+        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.toml")], 1)
+    return "does not exist" + (f"; did you mean {path.parent / near[0]}?" if near else "")
+
+
+def _explain(finding: Any, data: dict[str, Any]) -> str:
+    """One problem in one sentence: dotted key, value given, what would be right."""
+    kind = finding["type"]
+    location = list(finding["loc"])
+    context = finding.get("ctx", {})
+    unknown = location.pop() if kind in ("extra_forbidden", "missing") else None
+    location = _known_part(location, data)
+    key = _dotted(location, data)
+    if kind == "extra_forbidden":
+        known = list(_fields_at(location))
+        near = difflib.get_close_matches(str(unknown), known, 1, cutoff=0.5)
+        hint = f"did you mean `{near[0]}`?" if near else f"known keys here: {', '.join(known)}"
+        return f"{_join(key, str(unknown))}: unknown key (value {_show(finding['input'])}); {hint}"
+    if kind == "missing" and isinstance(unknown, int):
+        count = _tuple_length(location)
+        return f"{key}: must be an array of {count} numbers; given {_show(_value_at(location, data))}"
+    if kind == "missing":
+        description = _description(location, str(unknown))
+        return f"{_join(key, str(unknown))}: is missing" + (f" ({description})" if description else "")
+    if kind == "cross_check":
+        if context["key"]:
+            key = _join(key, context["key"])
+        given = context["value"]
+        return f"{key}: {context['right']}" + (f"; given {_show(given)}" if given is not None else "")
+    where = _description(location[:-1], str(location[-1])) if location else ""
+    text = _right(kind, context, finding["msg"])
+    given = _show(finding["input"])
+    hint = ""
+    if kind == "literal_error" and isinstance(finding["input"], str):
+        near = difflib.get_close_matches(finding["input"], _literals(context["expected"]), 1, cutoff=0.5)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{key or 'file'}: {text}; given {given}{hint}" + (f" ({where})" if where else "")
+
+
+def _right(kind: str, context: dict[str, Any], message: str) -> str:
+    """What a value should have been, from the validator's error type."""
+    bounds = {
+        "greater_than": ("gt", "must be greater than"),
+        "greater_than_equal": ("ge", "must be at least"),
+        "less_than": ("lt", "must be less than"),
+        "less_than_equal": ("le", "must be at most"),
+    }
+    if kind in bounds:
+        name, words = bounds[kind]
+        return f"{words} {context[name]:g}"
+    plain = {
+        "float_type": "must be a number",
+        "float_parsing": "must be a number",
+        "int_type": "must be a whole number",
+        "int_parsing": "must be a whole number",
+        "int_from_float": "must be a whole number",
+        "bool_type": "must be true or false",
+        "bool_parsing": "must be true or false",
+        "string_type": "must be a text in quotes",
+        "finite_number": "must be a finite number",
+        "tuple_type": "must be an array of numbers",
+        "list_type": "must be an array of tables, written [[scene.body]]",
+        "dict_type": "must be a table",
+        "model_type": "must be a table",
+        "string_pattern_mismatch": "may hold only letters, digits, `_`, `-` and `.`",
+        "string_too_short": "must not be empty",
+    }
+    if kind in plain:
+        return plain[kind]
+    if kind == "literal_error":
+        return f"must be one of {', '.join(_literals(context['expected']))}"
+    if kind == "too_long":
+        return f"must have {context['max_length']} entries and no more"
+    if kind == "too_short":
+        return f"must have at least {context['min_length']} entries"
+    return message[0].lower() + message[1:]
+
+
+def _literals(expected: str) -> list[str]:
+    return [word.strip().strip("'") for word in expected.replace(" or ", ", ").split(",")]
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _known_part(location: list[Any], data: Any) -> list[Any]:
+    """Keep what leads through the data: for a union, the validator also names the branch that it tried."""
+    kept: list[Any] = []
+    for part in location:
+        is_key = isinstance(data, dict) and part in data
+        is_index = isinstance(data, list) and isinstance(part, int) and part < len(data)
+        if is_key or is_index:
+            data = data[part]
+            kept.append(part)
+    return kept
+
+
+def _value_at(location: list[Any], data: Any) -> Any:
+    for part in location:
+        data = data[part]
+    return data
+
+
+def _branch_matters(finding: Any, data: dict[str, Any]) -> bool:
+    """For a value that may be a number or an array: only the complaint about what the user meant is of use."""
+    location = list(finding["loc"])
+    known = _known_part(location, data)
+    branch = next((part for part in location[len(known) :] if isinstance(part, str)), "")
+    value = _value_at(known, data)
+    if branch in ("float", "constrained-float") and isinstance(value, list):
+        return False
+    return not (branch.startswith("tuple[") and not isinstance(value, list))
+
+
+def _tuple_length(location: list[Any]) -> int:
+    """How many numbers the array at a place must hold."""
+    section = _section_at(location[:-1])
+    annotation = next(
+        (f.annotation for n, f in section.model_fields.items() if location[-1] in (n, f.alias))
+        if section
+        else iter(()),
+        None,
+    )
+    candidates = [annotation, *typing.get_args(annotation)]
+    return max((len(typing.get_args(c)) for c in candidates if typing.get_origin(c) is tuple), default=0)
+
+
+def _dotted(location: list[Any], data: Any) -> str:
+    text = ""
+    for part in location:
+        value = data.get(part) if isinstance(data, dict) else None
+        if isinstance(data, list) and isinstance(part, int) and part < len(data):
+            value = data[part]
+        if isinstance(part, int):
+            text += f"[{part}]"
+            if isinstance(value, dict) and isinstance(value.get("name"), str):
+                text += f" ({value['name']!r})"
+        else:
+            text = _join(text, str(part))
+        data = value
+    return text
+
+
+def _join(left: str, right: str) -> str:
+    return f"{left}.{right}" if left and right else left or right
+
+
+def _models(annotation: Any) -> list[type[Section]]:
+    """The sections that an annotation can hold."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return [annotation] if issubclass(annotation, Section) else []
+    return [model for part in typing.get_args(annotation) for model in _models(part)]
+
+
+def _section_at(location: list[Any]) -> type[Section] | None:
+    section: type[Section] = Config
+    for part in location:
+        if isinstance(part, int):
+            continue
+        field = next((f for n, f in section.model_fields.items() if part in (n, f.alias)), None)
+        models = _models(field.annotation) if field else []
+        if not models:
+            return None
+        section = models[0]
+    return section
+
+
+def _fields_at(location: list[Any]) -> dict[str, str]:
+    """Keys of the section at a place, each with its description."""
+    section = _section_at(location)
+    if section is None:
+        return {}
+    return {field.alias or name: field.description or "" for name, field in section.model_fields.items()}
+
+
+def _description(location: list[Any], key: str) -> str:
+    return _fields_at(location).get(key, "").replace("\n", " ").rstrip(".")

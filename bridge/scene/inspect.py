@@ -1,0 +1,462 @@
+"""What `hapticd inspect` says about a mesh, a robot or a configuration, and what the daemon will do about it."""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridge.scene.cache import PreparedMesh, prepare
+from bridge.scene.errors import SceneError
+from bridge.scene.mesh import FORMATS, read_bytes
+from bridge.scene.paths import resolve
+from bridge.scene.robots import Link, Robot, read_robot
+from bridge.scene.sources import Source
+from bridge.scene.topology import Topology, analyse
+from bridge.scene.walls import thinnest_wall
+from haptics.cards import DeviceCard, load_card
+from haptics.settings import DEFAULT_SPEED_MAX
+from rtcore.geometry.mass import MassProperties, mass_properties, signed_volume
+from rtcore.tables import MAX_TREE_DEPTH
+
+ROBOT_FORMATS = (".urdf", ".sdf", ".xml", ".mjcf")
+SHOWN_LOOPS = 20
+SHOWN_ITEMS = 10
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One point that was looked at."""
+
+    topic: str
+    """Short snake_case word."""
+    level: str
+    """`ok`, `note` or `warn`"""
+    text: str
+    """What was found."""
+    daemon: str
+    """What the daemon will do about it."""
+
+
+@dataclass(frozen=True)
+class MeshReport:
+    """One body's triangles. Lengths in m, volumes in m3, masses in kg, inertia in kg·m2."""
+
+    name: str
+    hash: str
+    triangles: int
+    vertices: int
+    lower: list[float]
+    upper: list[float]
+    size: list[float]
+    closed: bool
+    orientation: str
+    """`outward`, `inward`, `inconsistent`, or `open` where neither can be said"""
+    components: int
+    cavities: int
+    """Closed parts whose faces look the other way from the whole"""
+    open_loops: int
+    loops: list[dict[str, Any]]
+    """Longest first: edges, closed, length, centre, first (coordinates of its first vertex)"""
+    boundary_edges: int
+    non_manifold_edges: int
+    non_manifold_at: list[list[float]]
+    degenerate_faces: list[int]
+    duplicate_faces: list[int]
+    unused_vertices: int
+    density: float
+    volume: float | None
+    mass: float | None
+    centre: list[float] | None
+    inertia: list[list[float]] | None
+    """About the centre of mass, axes of the mesh"""
+    thinnest_wall: float | None
+    thinnest_wall_at: list[float] | None
+    travel_per_tick: float
+    """Farthest the tool can be asked to move in one tick: the card's top speed times scale and period"""
+    tree_depth: int
+    tree_nodes: int
+    findings: list[Finding]
+    notes: list[str]
+
+    def lines(self) -> list[str]:
+        """For people, one fact a line."""
+        size = " x ".join(f"{s:.4g}" for s in self.size)
+        lines = [
+            f"{self.name}: {self.triangles} triangles, {self.vertices} vertices, {size} m",
+            f"  box {_point(self.lower)} .. {_point(self.upper)} m",
+        ]
+        if self.mass is not None and self.centre is not None and self.inertia is not None:
+            lines.append(
+                f"  volume {self.volume:.6g} m3, mass {self.mass:.6g} kg at {self.density:g} kg/m3, centre of mass "
+                f"{_point(self.centre)} m"
+            )
+            rows = "; ".join(" ".join(f"{x:.4g}" for x in row) for row in self.inertia)
+            lines.append(f"  inertia about it [{rows}] kg·m2")
+        lines.append(f"  tree: {self.tree_nodes} nodes, {self.tree_depth} deep (at most {MAX_TREE_DEPTH})")
+        for finding in self.findings:
+            lines.append(f"  [{finding.level}] {finding.text} -> {finding.daemon}")
+        lines += [f"  note: {note}" for note in self.notes]
+        return lines
+
+
+@dataclass(frozen=True)
+class LinkReport:
+    """One link of a robot, as its file says."""
+
+    name: str
+    parent: str | None
+    joint: str | None
+    joint_type: str | None
+    joint_position: float
+    mass: float
+    inertia: list[float]
+    """Principal moments about the centre of mass, kg·m2"""
+    shapes: int
+    triangles: int
+    position: list[float]
+    orientation: list[float]
+
+
+@dataclass(frozen=True)
+class InspectReport:
+    """Everything about one file."""
+
+    kind: str
+    """`mesh`, `robot` or `configuration`"""
+    path: str
+    meshes: list[MeshReport]
+    links: list[LinkReport] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Of the whole: triangles, mass, and for a configuration distances, start, clearance"""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Texts of all findings of level `warn`, each with its mesh."""
+        return [f"{mesh.name}: {f.text}" for mesh in self.meshes for f in mesh.findings if f.level == "warn"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values for JSON."""
+        return {**asdict(self), "warnings": self.warnings}
+
+    def lines(self) -> list[str]:
+        """For people, one fact a line."""
+        lines = [f"{self.path}: {self.kind}"]
+        lines += [f"  {key.replace('_', ' ')}: {_value(value)}" for key, value in self.facts.items()]
+        for link in self.links:
+            joint = f", {link.joint_type} joint {link.joint!r} at {link.joint_position:g}" if link.joint else ""
+            lines.append(
+                f"  link {link.name}: {link.mass:g} kg, {link.shapes} shapes, {link.triangles} triangles{joint}"
+            )
+        lines += [f"  note: {note}" for note in self.notes]
+        for mesh in self.meshes:
+            lines += mesh.lines()
+        return lines
+
+
+def inspect_path(
+    path: str | Path,
+    *,
+    scale: float = 1.0,
+    density: float = 1000.0,
+    card: str = "simulated",
+    tick_hz: float = 1000.0,
+    workspace_scale: float = 1.0,
+) -> InspectReport:
+    """Inspect a mesh, a robot file or a configuration, by its ending; ``pybullet_data:`` names are understood.
+
+    For a configuration, scale, density, card, rate and workspace scale come from it.
+
+    Args:
+        scale: of the file's coordinates.
+        density: kg/m3.
+        card: device whose top speed the walls are compared with.
+        workspace_scale: scene metres per device metre.
+
+    Raises:
+        SceneError, bridge.config.ConfigError, haptics.cards.CardError: the file cannot be used.
+    """
+    file = resolve(str(path))
+    suffix = file.suffix.lower()
+    if suffix == ".toml":
+        return _inspect_configuration(file)
+    travel = _travel(load_card(card), workspace_scale, tick_hz)
+    if suffix in ROBOT_FORMATS:
+        robot = read_robot(file, scale=scale)
+        prepared = {link.name: prepare(link.sources) for link in robot.links if link.sources}
+        reports = [report_mesh(name, mesh, density, travel) for name, mesh in prepared.items()]
+        links = [_link(link, prepared.get(link.name)) for link in robot.links]
+        return InspectReport("robot", str(path), reports, links, _robot_facts(robot, reports), robot.notes)
+    if suffix in FORMATS:
+        mesh = prepare([Source(str(file), suffix, read_bytes(file), scale=(scale, scale, scale))])
+        return InspectReport("mesh", str(path), [report_mesh(file.name, mesh, density, travel)])
+    raise SceneError(
+        f"{path}: unknown kind of file {suffix!r}; meshes are {', '.join(FORMATS)}, robots {', '.join(ROBOT_FORMATS)}, "
+        "configurations .toml"
+    )
+
+
+def report_mesh(name: str, mesh: PreparedMesh, density: float, travel: float) -> MeshReport:
+    """Look at one prepared mesh.
+
+    Args:
+        density: kg/m3.
+        travel: farthest motion of the tool in one tick, m.
+    """
+    topology = analyse(mesh.vertices, mesh.faces)
+    points = mesh.vertices[np.unique(mesh.faces)]
+    lower, upper = points.min(axis=0), points.max(axis=0)
+    whole = np.setdiff1d(np.arange(len(mesh.faces)), topology.degenerate_faces)
+    properties: MassProperties | None = None
+    inward = False
+    try:
+        properties = mass_properties(mesh.vertices, mesh.faces[whole], density)
+        inward = signed_volume(mesh.vertices, mesh.faces[whole]) < 0.0
+    except ValueError:
+        # Open, or no two ways round agree: the orientation below says which.
+        pass
+    cavities = topology.inward_components
+    if inward:
+        cavities = topology.components - cavities
+    if properties is not None:
+        orientation = "inward" if inward else "outward"
+    else:
+        orientation = "inconsistent" if not topology.consistent else "open"
+    wall = thinnest_wall(mesh.faces, mesh.nodes, mesh.triangles, inward)
+    at_edges = mesh.vertices[topology.non_manifold_edges].mean(axis=1) if len(topology.non_manifold_edges) else []
+    report = MeshReport(
+        name=name,
+        hash=mesh.hash,
+        triangles=len(mesh.faces),
+        vertices=len(mesh.vertices),
+        lower=lower.tolist(),
+        upper=upper.tolist(),
+        size=(upper - lower).tolist(),
+        closed=topology.closed,
+        orientation=orientation,
+        components=topology.components,
+        cavities=cavities,
+        open_loops=len(topology.loops),
+        loops=[
+            {
+                "edges": loop.edges,
+                "closed": loop.closed,
+                "length": loop.length,
+                "centre": loop.centre.tolist(),
+                "first": loop.points[0].tolist(),
+            }
+            for loop in topology.loops[:SHOWN_LOOPS]
+        ],
+        boundary_edges=len(topology.boundary_edges),
+        non_manifold_edges=len(topology.non_manifold_edges),
+        non_manifold_at=[p.tolist() for p in at_edges[:SHOWN_ITEMS]],
+        degenerate_faces=topology.degenerate_faces.tolist(),
+        duplicate_faces=topology.duplicate_faces.tolist(),
+        unused_vertices=topology.unused_vertices,
+        density=density,
+        volume=None if properties is None else properties.volume,
+        mass=None if properties is None else properties.mass,
+        centre=None if properties is None else properties.centre.tolist(),
+        inertia=None if properties is None else properties.inertia.tolist(),
+        thinnest_wall=None if wall is None else wall.thickness,
+        thinnest_wall_at=None if wall is None else wall.point.tolist(),
+        travel_per_tick=travel,
+        tree_depth=int(mesh.nodes["depth"].max()),
+        tree_nodes=len(mesh.nodes),
+        findings=[],
+        notes=mesh.notes,
+    )
+    report.findings.extend(_findings(report, topology))
+    return report
+
+
+def _findings(report: MeshReport, topology: Topology) -> list[Finding]:
+    found = [_closedness(report, topology), _orientation(report)]
+    if report.components > 1:
+        cavities = f", {report.cavities} of them cavities" if report.cavities else ""
+        found.append(
+            Finding(
+                "components",
+                "note",
+                f"{report.components} parts that share no edge{cavities}",
+                "treats them as one body; every surface is solid, also inside",
+            )
+        )
+    if report.non_manifold_edges:
+        found.append(
+            Finding(
+                "non_manifold",
+                "note",
+                f"{report.non_manifold_edges} edges have more than two faces, first at "
+                f"{_point(report.non_manifold_at[0])} m",
+                "is not concerned: contact is with single triangles",
+            )
+        )
+    if report.degenerate_faces:
+        found.append(
+            Finding(
+                "degenerate",
+                "note",
+                f"{len(report.degenerate_faces)} faces have no area, first face {report.degenerate_faces[0]}",
+                "keeps them as the lines or points that they are; they stay solid",
+            )
+        )
+    if report.duplicate_faces:
+        found.append(
+            Finding(
+                "duplicate",
+                "note",
+                f"{len(report.duplicate_faces)} faces have the corners of an earlier one, first face "
+                f"{report.duplicate_faces[0]}",
+                "keeps them; they cost time and change nothing",
+            )
+        )
+    found.append(_wall(report))
+    if report.unused_vertices:
+        found.append(
+            Finding(
+                "unused_vertices",
+                "note",
+                f"{report.unused_vertices} vertices belong to no face",
+                "leaves them out; if faces are missing, the file may be cut off",
+            )
+        )
+    extent = float(np.linalg.norm(report.size))
+    if not 0.002 <= extent <= 50.0:
+        found.append(
+            Finding(
+                "size",
+                "warn",
+                f"measures {extent:.4g} m corner to corner: the file may be in other units",
+                "takes coordinates as metres; set `scale` (0.001 for mm)",
+            )
+        )
+    return found
+
+
+def _closedness(report: MeshReport, topology: Topology) -> Finding:
+    if report.closed:
+        return Finding("closed", "ok", "closed: every edge has two faces", "keeps the tool on its side of it")
+    if not topology.loops:
+        return Finding(
+            "closed",
+            "note",
+            "no opening, but some edges have more than two faces",
+            "keeps the tool on its side of it",
+        )
+    largest = topology.loops[0]
+    return Finding(
+        "closed",
+        "note",
+        f"open: {report.boundary_edges} boundary edges in {report.open_loops} loop(s), the longest "
+        f"{largest.length:.4g} m round {_point(largest.centre.tolist())} m",
+        "treats every face as a sheet that is solid from both sides; the tool can go through the opening, if it fits, "
+        "and never through a face",
+    )
+
+
+def _orientation(report: MeshReport) -> Finding:
+    solid = "is not concerned: faces are solid from both sides"
+    if report.orientation == "outward":
+        return Finding("orientation", "ok", "all faces look outwards", "renders forces away from the surface")
+    if report.orientation == "inward":
+        return Finding("orientation", "note", "all faces look inwards (inside out)", solid)
+    if report.orientation == "inconsistent":
+        return Finding(
+            "orientation", "note", "neighbouring faces look different ways", f"{solid}; no volume or mass can be given"
+        )
+    return Finding("orientation", "ok", "no inside, so no volume or mass", solid)
+
+
+def _wall(report: MeshReport) -> Finding:
+    if report.thinnest_wall is None or report.thinnest_wall_at is None:
+        return Finding("wall", "ok", "no wall was found by rays through the solid", "sweeps the tip continuously")
+    text = (
+        f"thinnest wall about {report.thinnest_wall * 1e3:.4g} mm at {_point(report.thinnest_wall_at)} m; the tool can "
+        f"move {report.travel_per_tick * 1e3:.4g} mm per tick"
+    )
+    if report.thinnest_wall >= report.travel_per_tick:
+        return Finding("wall", "ok", text, "sweeps the tip continuously")
+    return Finding(
+        "wall",
+        "note",
+        f"{text}, farther than the wall is thick",
+        "sweeps the tip continuously, so it cannot pass (a test at the end of each tick alone would miss it)",
+    )
+
+
+def _travel(card: DeviceCard, workspace_scale: float, tick_hz: float) -> float:
+    speed = card.speed_max if card.speed_max is not None else DEFAULT_SPEED_MAX
+    return speed * workspace_scale / tick_hz
+
+
+def _link(link: Link, mesh: PreparedMesh | None) -> LinkReport:
+    return LinkReport(
+        name=link.name,
+        parent=link.parent,
+        joint=link.joint,
+        joint_type=link.joint_type,
+        joint_position=link.joint_position,
+        mass=link.mass,
+        inertia=link.inertia.tolist(),
+        shapes=len(link.sources),
+        triangles=0 if mesh is None else len(mesh.faces),
+        position=link.pose[0].tolist(),
+        orientation=link.pose[1].tolist(),
+    )
+
+
+def _robot_facts(robot: Robot, reports: list[MeshReport]) -> dict[str, Any]:
+    return {
+        "links": len(robot.links),
+        "movable_joints": sum(link.joint_type in ("revolute", "prismatic") for link in robot.links),
+        "bodies": len(reports),
+        "triangles": sum(report.triangles for report in reports),
+        "mass_kg": sum(link.mass for link in robot.links),
+    }
+
+
+def _inspect_configuration(path: Path) -> InspectReport:
+    from bridge.assemble import assemble, place_bodies, robot_of
+    from bridge.config import load_config
+
+    config = load_config(path)
+    assembly = assemble(config, path.parent, source=str(path))
+    placed, _ = place_bodies(config, path.parent)
+    travel = _travel(assembly.card, config.workspace.scale, config.rates.tick_hz)
+    reports = [report_mesh(body.name, body.mesh, body.config.density, travel) for body in placed]
+    links = []
+    for body in config.scene.bodies:
+        if body.urdf is not None:
+            meshes = {p.name: p.mesh for p in placed}
+            for link in robot_of(body, path.parent).links:
+                report = _link(link, meshes.get(f"{body.name}/{link.name}"))
+                links.append(LinkReport(**{**asdict(report), "name": f"{body.name}/{link.name}"}))
+    boxes = np.array([body.box() for body in placed])
+    facts = {
+        "scene": config.scene.name,
+        "bodies": len(placed),
+        "triangles": assembly.triangle_count,
+        "box_lower": boxes[:, 0].min(axis=0).tolist(),
+        "box_upper": boxes[:, 1].max(axis=0).tolist(),
+        **assembly.eps,
+        "tip_radius": config.tool.tip_radius,
+        "tool_start": list(assembly.start),
+        "clearance_at_start": assembly.clearance,
+        "device": assembly.card.name,
+        "stiffness": float(assembly.settings["stiffness"][0]),
+        "damping": float(assembly.settings["damping"][0]),
+        "travel_per_tick": travel,
+    }
+    return InspectReport("configuration", str(path), reports, links, facts, assembly.notes)
+
+
+def _point(values: list[float]) -> str:
+    return "(" + ", ".join(f"{v:.4g}" for v in values) + ")"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return _point(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,225 @@
+"""From a configuration to the tables of the servo: complete, in order, deterministic, and only with a free start."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bridge.assemble import assemble
+from bridge.config import ConfigError, load_config, parse_config
+from bridge.model_file import load_model, save_model
+from bridge.scene.errors import MeshError, SceneError
+from bridge.scene.frames import rotation
+from haptics.cards import CardError
+from rtcore.collision.nearest import clearance
+from rtcore.state import make_state
+from rtcore.tables import BUDGET, HELD, STATIC
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("HAPTICD_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def made(text: str, base="."):
+    return assemble(parse_config(text), base)
+
+
+def box(name="a", size="[1, 1, 1]", more="") -> str:
+    return f'[[scene.body]]\nname = "{name}"\nprimitive = "box"\nsize = {size}\n{more}\n'
+
+
+START = "[tool]\nstart = [0, 0, 2]\n"
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
+def test_the_projects_scenes_can_be_run(path):
+    assembly = assemble(load_config(path), path.parent)
+    assert len(assembly.body_names) == len(assembly.model.bodies) == len(assembly.mesh_hashes)
+    assert assembly.clearance > assembly.eps["eps_safety"]
+    settings = assembly.settings[0]
+    # The device can reach the place where the tool starts.
+    reach = assembly.card.workspace_radius * settings["scale"]
+    assert np.linalg.norm(settings["workspace_position"] - assembly.start) < reach
+    # Objects of a hand's size.
+    assert 0.05 < assembly.eps["eps_safety"] / (0.010 / 50.0) < 0.6
+
+
+def test_bodies_poses_kinds_and_friction():
+    assembly = made(
+        box("table", more="friction_static = 0.9\nfriction_kinetic = 0.8\n")
+        + box("lid", more='motion = "held"\npose.position = [0, 0, -3]\npose.orientation = [0, 0.6, 0, 0.8]\n')
+        + START
+    )
+    assert assembly.body_names == ["table", "lid"]
+    table, lid = assembly.model.bodies
+    assert (table["kind"], lid["kind"]) == (STATIC, HELD)
+    assert (table["friction_static"], table["friction_kinetic"]) == (0.9, 0.8)
+    np.testing.assert_array_equal(lid["position"], [0, 0, -3])
+    np.testing.assert_allclose(lid["orientation"], [0, 0.6, 0, 0.8], rtol=1e-15)
+    # One mesh, shown twice.
+    assert len(assembly.model.meshes) == 1 and table["mesh_id"] == lid["mesh_id"]
+    assert assembly.mesh_hashes["table"] == assembly.mesh_hashes["lid"]
+    assert assembly.triangle_count == 24
+
+
+def test_budget_settings_and_card():
+    assembly = made(box() + START + "[budget]\nunits = 1234\npasses = 3\nsweeps = 7\n[coupling]\nstiffness = 9e9\n")
+    assert assembly.budget.dtype == BUDGET and assembly.budget[0].tolist() == (1234, 3, 7, 0)
+    assert assembly.card.name == "simulated"
+    assert assembly.settings["stiffness"][0] == assembly.card.stiffness_max
+    assert any("was capped" in note for note in assembly.notes)
+
+
+def test_default_distances_are_shares_of_the_diagonal():
+    eps = made(box(size="[3, 4, 12]") + "[tool]\nstart = [0, 0, 9]\n").eps
+    assert eps == pytest.approx({"eps_alert": 13 * 8.8e-5, "eps_safety": 13 * 2e-4, "eps_break": 13 * 4.6e-4})
+    world = made("[scene]\neps_safety = 0.004\n" + box(size="[3, 4, 12]") + "[tool]\nstart = [0, 0, 9]\n").model.world[
+        0
+    ]
+    assert world["eps_safety"] == 0.004 and world["eps_break"] == pytest.approx(13 * 4.6e-4)
+
+
+def test_the_diagonal_is_that_of_the_triangles_in_the_scene():
+    """Two 1 m boxes 10 m apart, one of them turned by 45 degrees."""
+    half = np.sqrt(0.5)
+    eps = made(
+        box()
+        + box("b", more="pose.position = [10, 0, 0]\npose.orientation = [0, 0, 0.3826834324, 0.9238795325]\n")
+        + START
+    ).eps
+    expected = np.linalg.norm([0.5 + 10 + half, 2 * half, 1.0])
+    assert eps["eps_safety"] / 2e-4 == pytest.approx(expected, rel=1e-9)
+
+
+def test_distances_out_of_order_are_an_error():
+    with pytest.raises(ConfigError, match=r"scene\.eps_break: must be greater than eps_safety, but .*\(default\)"):
+        made("[scene]\neps_safety = 0.1\n" + box() + START)
+
+
+def test_a_start_that_is_not_free_names_the_body_and_how_far():
+    text = (
+        box("far", more="pose.position = [0, 0, -9]\n")
+        + box("near")
+        + "[tool]\ntip_radius = 0.01\nstart = [0, 0, {}]\n"
+    )
+    with pytest.raises(SceneError) as caught:
+        made(text.format(0.505))
+    assert "tool.start [0.0, 0.0, 0.505] is not free" in str(caught.value)
+    assert "0.005 m from the surface of 'near'" in str(caught.value)
+    needed = 0.01 + made(text.format(0.6)).eps["eps_safety"]
+    with pytest.raises(SceneError):
+        made(text.format(0.5 + needed - 1e-9))
+    made(text.format(0.5 + needed + 1e-9))
+
+
+def test_a_start_inside_a_closed_body_is_said():
+    assembly = made(box() + "[tool]\nstart = [0.1, 0, 0]\n")
+    assert assembly.clearance == pytest.approx(0.4 - 0.005)
+    assert any(note == "a: the tool starts inside it and will stay inside" for note in assembly.notes)
+
+
+def test_a_robot_becomes_a_body_for_each_link():
+    config = load_config(ROOT / "configs/franka.toml")
+    assembly = assemble(config, ROOT / "configs")
+    assert assembly.body_names[0] == "arm/panda_link0" and assembly.body_names[-1] == "arm/panda_rightfinger"
+    assert len(assembly.body_names) == 11
+    # Both fingers and no other links share a mesh.
+    assert assembly.mesh_hashes["arm/panda_leftfinger"] != assembly.mesh_hashes["arm/panda_link0"]
+    left, right = (assembly.model.bodies[assembly.body_names.index(f"arm/panda_{s}finger")] for s in ("left", "right"))
+    # 4 cm open each, a quarter of the size; they slide along the hand's y axis.
+    assert np.linalg.norm(left["position"] - right["position"]) == pytest.approx(2 * 0.04 * 0.25, rel=1e-6)
+    assert any("panda_grasptarget" in note for note in assembly.notes)
+
+
+def test_a_robots_pose_moves_all_its_links():
+    text = '[[scene.body]]\nname = "arm"\nurdf = "pybullet_data:kuka_iiwa/model.urdf"\n{}\n[tool]\nstart = [3, 3, 3]\n'
+    plain, moved = (
+        made(text.format("")),
+        made(text.format("pose.position = [0, 0, 1]\npose.orientation = [0, 0, 0.6, 0.8]")),
+    )
+    turn = rotation(np.array([0, 0, 0.6, 0.8]))
+    for a, b in zip(plain.model.bodies, moved.model.bodies, strict=True):
+        np.testing.assert_allclose(b["position"], turn @ a["position"] + [0, 0, 1], atol=1e-12)
+        np.testing.assert_allclose(rotation(b["orientation"]), turn @ rotation(a["orientation"]), atol=1e-12)
+    assert plain.mesh_hashes == moved.mesh_hashes
+
+
+def test_the_same_configuration_gives_the_same_bytes(tmp_path):
+    """With a cold and with a warm cache, and through the model file."""
+    config = load_config(ROOT / "configs/duck.toml")
+    files = []
+    for number in range(2):
+        assembly = assemble(config, ROOT / "configs")
+        save_model(tmp_path / f"{number}.npz", assembly.model)
+        files.append((tmp_path / f"{number}.npz").read_bytes())
+    assert files[0] == files[1]
+    loaded = load_model(tmp_path / "0.npz")
+    start = np.array(assembly.start)
+    assert clearance(loaded, make_state(loaded, start), start) == pytest.approx(assembly.clearance + 0.003, rel=1e-12)
+
+
+def test_clearance_at_start_agrees_with_all_triangles():
+    """Second way: nearest of a dense sampling of every triangle is never nearer, and nearly as near."""
+    assembly = assemble(load_config(ROOT / "configs/bunny.toml"), ROOT / "configs")
+    corners = assembly.model.triangles["vertices"]
+    weights = np.array([(i, j, 4 - i - j) for i in range(5) for j in range(5 - i)]) / 4.0
+    points = np.einsum("wk,nkd->nwd", weights, corners).reshape(-1, 3)
+    sampled = np.linalg.norm(points - assembly.start, axis=1).min() - 0.003
+    assert assembly.clearance <= sampled < assembly.clearance + 1e-5
+
+
+def test_progress_is_told():
+    told = []
+    assemble(
+        parse_config(box() + box("b", more="pose.position = [0, 0, -3]\n") + START), ".", lambda *a: told.append(a)
+    )
+    assert told == [("import a", 0, 2), ("import b", 1, 2), ("import", 2, 2)]
+
+
+def test_paths_are_relative_to_the_configuration(tmp_path):
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes/t.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    text = '[[scene.body]]\nname = "t"\nmesh = "meshes/t.obj"\n' + START
+    assert made(text, tmp_path).triangle_count == 1
+    with pytest.raises(MeshError, match=r"body 't': .*t\.obj: does not exist"):
+        made(text, tmp_path / "meshes")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x93\x01\x00garbage" * 50, "holds binary data"),
+        (b"v 0 0 0\n", "holds no triangles"),
+        (b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "is not finite"),
+        (b"v 0 0 0\nv 1 0 0\nv 0 1", "a vertex needs three numbers"),
+    ],
+)
+def test_a_bad_mesh_names_body_and_file(tmp_path, content, said):
+    (tmp_path / "m.obj").write_bytes(content)
+    with pytest.raises(MeshError, match=r"^body 't': .*m\.obj: ") as caught:
+        made('[[scene.body]]\nname = "t"\nmesh = "m.obj"\n' + START, tmp_path)
+    assert said in str(caught.value)
+
+
+def test_a_robot_with_a_missing_mesh_names_body_link_and_file(tmp_path):
+    (tmp_path / "r.urdf").write_text(
+        '<robot name="r"><link name="l"><collision><geometry><mesh filename="no.stl"/></geometry></collision></link>'
+        "</robot>"
+    )
+    with pytest.raises(SceneError, match=r"^body 'r': .*r\.urdf: link 'l', collision: mesh 'no\.stl' does not exist"):
+        made('[[scene.body]]\nname = "r"\nurdf = "r.urdf"\n' + START, tmp_path)
+
+
+def test_an_unknown_card():
+    with pytest.raises(CardError, match="simulated"):
+        made(box() + START + '[device]\ncard = "simulatd"\n')
+
+
+def test_other_units_are_noticed():
+    assert any(
+        "is it in metres" in note for note in made(box(size="[100, 100, 100]") + "[tool]\nstart = [0, 0, 90]\n").notes
+    )
