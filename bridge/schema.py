@@ -18,6 +18,26 @@ MAX_ITEMS = 64
 """Entries of one map or array in a message."""
 
 MAX_TEXT = 256
+"""Bytes of one text."""
+
+REPLY_MAX_BYTES = 1 << 20
+"""What a daemon sends on the control, state and events sockets may be larger: lists of bodies, tick records."""
+
+REPLY_MAX_ITEMS = 1 << 16
+REPLY_MAX_NESTING = 8
+REPLY_MAX_TEXT = 1 << 16
+
+QUATERNION_TOLERANCE = 1e-3
+"""A quaternion's norm may differ from 1 by this much; it is normalised on receipt."""
+
+MAX_COORDINATE = 1e3
+"""Largest magnitude of a position coordinate in a sample, m: no device is so large, and its square cannot overflow."""
+
+MAX_RATE = 1e3
+"""Largest magnitude of a twist component in a sample, m/s or rad/s."""
+
+MAX_TIME = 1 << 62
+"""``t_sample`` is below this, so that differences of times never overflow, ns."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +111,29 @@ class Reject:
     SEQUENCE = 10
     """seq did not increase."""
     OUT_OF_RANGE = 11
+    UNKNOWN_FIELD = 12
+    """A key that the table does not have: a misspelt optional field must not pass as absent."""
 
+
+CONTROL_ERRORS: dict[str, str] = {
+    "too_large": "the message, a map, an array or a text is larger than allowed",
+    "too_deep": "maps and arrays are nested too deep",
+    "malformed": "not a msgpack map with text keys, each key once, and nothing after it",
+    "not_finite": "a number is NaN or infinite",
+    "version": "`v` is absent or a version that this daemon does not speak",
+    "unknown_op": "`op` is absent or not an operation",
+    "bad_request": "a field is absent, unknown or of the wrong type",
+    "bad_value": "a value is out of range",
+    "bad_session": "`session` was not given out by `hello` of this daemon",
+    "not_owner": "another session holds the lease, or none does",
+    "lease_taken": "another session holds the lease",
+    "wrong_state": "not possible in the present engagement state",
+    "too_far": "the device is too far from the tool to engage without re-anchoring",
+    "busy": "too many requests wait; try again",
+    "timeout": "the servo did not take the command in time",
+    "stopping": "the daemon is shutting down",
+}
+"""Codes in the ``error`` of a refused control request."""
 
 CONTROL_OPERATIONS = (
     "hello",

@@ -1,0 +1,613 @@
+"""Client library: feel a running daemon, or watch it.
+
+    from bridge import Client
+
+    with Client() as client:
+        client.lease()
+        client.arm(reanchor=True)
+        render = client.exchange((0.0, 0.0, 0.1))
+        print(render.force)
+
+A :class:`Client` and an :class:`Observer` belong to the thread that made them.
+"""
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import zmq
+
+from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError
+from bridge.schema import PROTOCOL_VERSION
+from bridge.wire import Render, Vector, WireError, decode_render, encode_sample, pack_control, unpack_control
+
+CONTROL_TIMEOUT_MS = 2000
+"""How long a control request waits for its reply."""
+
+RENDER_TIMEOUT_MS = 500
+"""How long :meth:`Client.exchange` waits for a render, and how old the newest one may become in free-running mode."""
+
+START_TIMEOUT_S = 20.0
+"""How long a client waits for a daemon that runs already but is still starting."""
+
+_SENT_KEPT = 64
+
+IDENTITY = (0.0, 0.0, 0.0, 1.0)
+
+
+class HapticdError(RuntimeError):
+    """What the daemon refused or could not do: ``code`` for programs (``docs/protocol.md``), ``text`` for people."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(f"{text} [{code}]")
+        self.code = code
+        self.text = text
+
+
+class NoDaemonError(HapticdError):
+    """No daemon of that name runs here, or none answers at that address. Code ``no_daemon``."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("no_daemon", text)
+
+
+class NoReplyError(HapticdError):
+    """The daemon did not answer in time. Code ``no_reply``."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("no_reply", text)
+
+
+def find_endpoints(name_or_endpoints: str | Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Addresses of a daemon: (how to call it in messages, {"device", "control", "state", "events"}).
+
+    Takes the name of a daemon of this user, the address of a control socket (``tcp://...``: the others come with the
+    hello reply), or the addresses themselves. A daemon that is just starting is waited for. Raises NoDaemonError when
+    none of that name runs.
+    """
+    if isinstance(name_or_endpoints, Mapping):
+        return "at the given addresses", dict(name_or_endpoints)
+    if "://" in name_or_endpoints:
+        return f"at {name_or_endpoints}", {"control": name_or_endpoints}
+    try:
+        runtime = RuntimeDirectory(name_or_endpoints)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while runtime.is_running() and not runtime.endpoints_path.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return f"`{name_or_endpoints}`", runtime.read_endpoints()
+    except RuntimeDirectoryError as error:
+        others = [other.name for other in RuntimeDirectory.all() if other.is_running()]
+        also = f" (running: {', '.join(others)})" if others else ""
+        raise NoDaemonError(f"{error}{also}") from None
+
+
+class Question:
+    """A control request under way: :meth:`reply` never waits, so a 1 kHz loop can ask without missing a sample."""
+
+    def __init__(self, control: "_Control", request_id: int, op: str, timeout_ms: int) -> None:
+        self._control = control
+        self._id = request_id
+        self._op = op
+        self._timeout_ms = timeout_ms
+        self._deadline = time.monotonic_ns() + timeout_ms * 1_000_000
+
+    def reply(self) -> dict[str, Any] | None:
+        """The reply, None while it has not come. Raises HapticdError when the request was refused or is late."""
+        return self.wait(0)
+
+    def wait(self, timeout_ms: int | None = None) -> dict[str, Any] | None:
+        """Like :meth:`reply`, but waits up to ``timeout_ms`` (None: until the request is late)."""
+        label = self._control.label
+        while True:
+            left_ms = max(0, -((time.monotonic_ns() - self._deadline) // 1_000_000))
+            reply = self._control.collect(self._id, self._op, left_ms if timeout_ms is None else timeout_ms)
+            if reply is None:
+                if time.monotonic_ns() >= self._deadline:
+                    self._control.give_up(self._id)
+                    text = f"the daemon {label} did not answer `{self._op}` within {self._timeout_ms} ms"
+                    raise NoReplyError(text)
+                if timeout_ms is not None:
+                    return None
+                continue
+            if reply.get("ok") is True:
+                return reply
+            refusal = reply.get("error")
+            if not isinstance(refusal, dict):
+                raise HapticdError("malformed", f"the reply to `{self._op}` says neither ok nor error")
+            text = str(refusal.get("text", "refused without a reason"))
+            raise HapticdError(str(refusal.get("code", "unknown")), text)
+
+
+class _Control:
+    """Requests over the control socket, matched to their replies by id."""
+
+    def __init__(self, context: zmq.Context, address: str, label: str, timeout_ms: int) -> None:
+        self._socket = context.socket(zmq.DEALER)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.connect(address)
+        self._ids = itertools.count(1)
+        self._replies: dict[int, dict[str, Any]] = {}
+        self._open: set[int] = set()
+        self._timeout_ms = timeout_ms
+        self.label = label
+
+    def ask(self, op: str, *, timeout_ms: int | None = None, **fields: Any) -> Question:
+        """Sends a request; its reply is collected through the Question."""
+        request_id = next(self._ids)
+        try:
+            self._socket.send(pack_control({"v": PROTOCOL_VERSION, "id": request_id, "op": op, **fields}), zmq.NOBLOCK)
+        except WireError as error:
+            raise HapticdError(error.code, f"`{op}` was not sent: {error.text}") from None
+        except zmq.Again:
+            raise NoReplyError(f"the daemon {self.label} takes no more requests") from None
+        self._open.add(request_id)
+        return Question(self, request_id, op, self._timeout_ms if timeout_ms is None else timeout_ms)
+
+    def request(self, op: str, *, timeout_ms: int | None = None, **fields: Any) -> dict[str, Any]:
+        """Sends a request and waits for its reply."""
+        reply = self.ask(op, timeout_ms=timeout_ms, **fields).wait()
+        assert reply is not None
+        return reply
+
+    def collect(self, request_id: int, op: str, timeout_ms: int) -> dict[str, Any] | None:
+        """The reply to one request, None when it has not come in time; others are kept for their askers."""
+        if request_id in self._replies:
+            self._open.discard(request_id)
+            return self._replies.pop(request_id)
+        if not self._socket.poll(timeout_ms):
+            return None
+        try:
+            reply = unpack_control(self._socket.recv(zmq.NOBLOCK), reply=True)
+        except WireError as error:
+            raise HapticdError(error.code, f"the reply to `{op}` cannot be read: {error.text}") from None
+        # id 0: the daemon could not read the request, so this must be the one that waits
+        found = reply.get("id") or request_id
+        if found == request_id:
+            self._open.discard(request_id)
+            return reply
+        if found in self._open:
+            self._replies[found] = reply
+        return None
+
+    def give_up(self, request_id: int) -> None:
+        """Nobody waits for this reply any more."""
+        self._open.discard(request_id)
+        self._replies.pop(request_id, None)
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._socket.close(linger=0)
+
+
+class Client:
+    """One session with a daemon: becomes the device's owner with :meth:`lease`, then exchanges samples for renders.
+
+    ``name_or_endpoints``: see :func:`find_endpoints`. ``encoding``, ``"struct"`` or ``"msgpack"``, is that of the
+    samples and so of the renders. Leaving the ``with`` block gives the lease back, which ramps forces down.
+    """
+
+    def __init__(
+        self,
+        name_or_endpoints: str | Mapping[str, str] = "default",
+        client_name: str | None = None,
+        *,
+        encoding: str = "struct",
+        timeout_ms: int = CONTROL_TIMEOUT_MS,
+        render_timeout_ms: int = RENDER_TIMEOUT_MS,
+    ) -> None:
+        if encoding not in ("struct", "msgpack"):
+            raise ValueError(f'encoding is "struct" or "msgpack", not {encoding!r}')
+        label, endpoints = find_endpoints(name_or_endpoints)
+        if "control" not in endpoints:
+            raise ValueError(f"the address of the control socket is missing in {endpoints}")
+        self._as_struct = encoding == "struct"
+        self._render_timeout_ms = render_timeout_ms
+        self._context = zmq.Context()
+        self._device: zmq.Socket | None = None
+        self._owner = False
+        self._seq = 0
+        self._newest: Render | None = None
+        self._newest_at = 0
+        self._sent_at = [0] * _SENT_KEPT
+        self._control = _Control(self._context, endpoints["control"], label, timeout_ms)
+        try:
+            self._hello(client_name or f"python-{os.getpid()}", label, name_or_endpoints)
+            endpoints = {**self.greeting.get("endpoints", {}), **endpoints}
+            if "device" not in endpoints:
+                raise HapticdError("malformed", "the hello reply names no device socket")
+            self.endpoints: dict[str, str] = endpoints
+            self._device = self._context.socket(zmq.DEALER)
+            self._device.setsockopt(zmq.LINGER, 0)
+            self._device.setsockopt(zmq.SNDHWM, 8)
+            self._device.setsockopt(zmq.RCVHWM, 64)
+            self._device.setsockopt(zmq.RCVTIMEO, render_timeout_ms)
+            # a client that is faster than the daemon is held back here, by a short queue, instead of filling a long one
+            self._device.setsockopt(zmq.SNDTIMEO, render_timeout_ms)
+            self._device.connect(endpoints["device"])
+        except BaseException:
+            self.close()
+            raise
+
+    def _hello(self, client_name: str, label: str, name_or_endpoints: Any) -> None:
+        started = time.monotonic_ns()
+        try:
+            greeting = self._control.request(
+                "hello", client=client_name, versions=[PROTOCOL_VERSION], roles=["owner"], t_client=started
+            )
+        except NoReplyError as error:
+            if isinstance(name_or_endpoints, str) and "://" not in name_or_endpoints:
+                raise NoDaemonError(f"{error.text}; it may have died: see `hapticd status`") from None
+            raise NoDaemonError(f"no daemon answers {label}: {error.text}") from None
+        ended = time.monotonic_ns()
+        for name in ("session", "tick_ns", "clocking", "t_received", "t_sent"):
+            if name not in greeting:
+                raise HapticdError("malformed", f"the hello reply lacks `{name}`")
+        self.greeting: dict[str, Any] = greeting
+        """The hello reply: limits, card, scene summary and times of the daemon."""
+        self.session: int = greeting["session"]
+        self.triggered: bool = greeting["clocking"] == "triggered"
+        """Each sample runs one tick and waits for its render; else the servo ticks on its own clock."""
+        self.tick_s: float = greeting["tick_ns"] * 1e-9
+        self._offset_low: int = greeting["t_sent"] - ended
+        self._offset_high: int = greeting["t_received"] - started
+
+    @property
+    def clock_offset_ns(self) -> int:
+        """Daemon's monotonic clock minus this client's.
+
+        No message arrives before it was sent: each one bounds the offset from one side. This is the middle of what the
+        hello exchange and all renders since have left.
+        """
+        return (self._offset_low + self._offset_high) // 2
+
+    @property
+    def clock_uncertainty_ns(self) -> int:
+        """The offset is within this of the truth."""
+        return (self._offset_high - self._offset_low + 1) // 2
+
+    def sent_at(self, seq: int) -> int | None:
+        """When a sample was sent, this client's clock, ns; None when that is more than 64 samples ago."""
+        return self._sent_at[seq % _SENT_KEPT] if 0 < seq <= self._seq < seq + _SENT_KEPT else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the lease back when it is held (waiting at most 0.5 s for the answer) and closes the sockets."""
+        if self._context.closed:
+            return
+        if self._owner:
+            self._owner = False
+            # whoever leaves because the daemon is gone must not be kept from leaving by it
+            with contextlib.suppress(HapticdError):
+                self._control.request("release", session=self.session, timeout_ms=500)
+        self._control.close()
+        if self._device is not None:
+            self._device.close(linger=0)
+        self._context.term()
+
+    # -- control ---------------------------------------------------------------------------------------------------
+
+    def request(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Any control operation with its fields; returns the reply. Raises HapticdError when it is refused or late."""
+        return self._control.request(op, session=self.session, **fields)
+
+    def ask(self, op: str, **fields: Any) -> Question:
+        """Any control operation without waiting for it: collect the reply from the Question between samples."""
+        return self._control.ask(op, session=self.session, **fields)
+
+    def lease(self) -> dict[str, Any]:
+        """Takes the device: this session becomes its owner. Raises HapticdError ``lease_taken`` when another one is."""
+        reply = self.request("lease")
+        self._owner = True
+        self._newest = None
+        return reply
+
+    @property
+    def seq(self) -> int:
+        """Number of the last sample sent."""
+        return self._seq
+
+    def renew(self) -> dict[str, Any]:
+        """Keeps the lease without sending samples (accepted samples renew it too)."""
+        return self.request("renew")
+
+    def release(self) -> dict[str, Any]:
+        """Gives the device back; forces ramp down first."""
+        reply = self.request("release")
+        self._owner = False
+        return reply
+
+    def arm(self, *, reanchor: bool = False) -> dict[str, Any]:
+        """Asks for forces: they ramp up with the next good sample.
+
+        ``reanchor`` moves the map between device and scene so that a device far from the tool starts where the tool is;
+        without it such a device is refused.
+        """
+        return self.request("arm", reanchor=bool(reanchor))
+
+    def disarm(self) -> dict[str, Any]:
+        """Ramps forces down to zero; the lease stays."""
+        return self.request("disarm")
+
+    def clutch(self, pressed: bool) -> dict[str, Any]:
+        """Pressed: forces ramp down and the tool stays; released: the device takes it up from where it then is."""
+        return self.request("clutch", pressed=bool(pressed))
+
+    def set_gains(self, stiffness: float, damping: float) -> dict[str, Any]:
+        """Coupling at the device: N/m and N·s/m, capped by the device card; the reply tells what is in force."""
+        return self.request("set", stiffness=float(stiffness), damping=float(damping))
+
+    def set_scale(self, scale: float) -> dict[str, Any]:
+        """Scene metres per device metre; only while idle or clutched."""
+        return self.request("set", scale=float(scale))
+
+    def pose_body(self, body: str, position: Vector, orientation: Vector = IDENTITY) -> dict[str, Any]:
+        """Puts a held body to a new pose, mesh to scene frame: (3,) m, (4,) xyzw; only while nobody feels the scene."""
+        return self.request(
+            "pose_body", body=body, position=[float(x) for x in position], orientation=[float(x) for x in orientation]
+        )
+
+    def stop(self) -> dict[str, Any]:
+        """Anyone may stop: forces ramp down, then FAULT until :meth:`reset`."""
+        return self.request("stop")
+
+    def reset(self) -> dict[str, Any]:
+        """Leaves FAULT."""
+        return self.request("reset")
+
+    def status(self) -> dict[str, Any]:
+        """What the daemon does now: tick, state, owner, counters."""
+        return self.request("status")
+
+    def describe(self) -> dict[str, Any]:
+        """Scene, card, limits and settings of the daemon."""
+        return self.request("describe")
+
+    def shutdown(self) -> dict[str, Any]:
+        """Ends the daemon once forces are off."""
+        return self.request("shutdown")
+
+    # -- samples and renders -----------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        position: Vector,
+        orientation: Vector = IDENTITY,
+        *,
+        twist: Vector | None = None,
+        buttons: int | None = None,
+        deadman: bool | None = None,
+        valid: bool | None = None,
+        t_sample: int | None = None,
+    ) -> int:
+        """Sends one sample and returns its seq.
+
+        position (3,) m, orientation (4,) xyzw and twist (6,) m/s and rad/s of the device, device frame; ``t_sample`` is
+        when they were measured (this machine's monotonic ns, now when absent). Raises HapticdError ``not_owner`` before
+        :meth:`lease` and ``no_reply`` when the daemon no longer takes samples.
+        """
+        if not self._owner:
+            raise HapticdError("not_owner", "take the lease first: client.lease()")
+        assert self._device is not None
+        seq = self._seq + 1
+        now = time.monotonic_ns()
+        message = encode_sample(
+            self.session,
+            seq,
+            now if t_sample is None else t_sample,
+            position,
+            orientation,
+            twist=twist,
+            buttons=buttons,
+            deadman=deadman,
+            valid=valid,
+            as_struct=self._as_struct,
+        )
+        try:
+            self._device.send(message)
+        except zmq.Again:
+            text = f"the daemon has taken no samples for {self._render_timeout_ms} ms"
+            raise NoReplyError(text) from None
+        self._sent_at[seq % _SENT_KEPT] = now
+        self._seq = seq
+        return seq
+
+    def receive(self, timeout_ms: int = 0) -> Render | None:
+        """The newest render that has arrived, older ones dropped; None when none came within ``timeout_ms``."""
+        assert self._device is not None
+        message = None
+        try:
+            while True:
+                message = self._device.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            pass
+        if message is None:
+            if timeout_ms <= 0 or not self._device.poll(timeout_ms):
+                return None
+            return self.receive()
+        return self._keep(message)
+
+    def _keep(self, message: bytes) -> Render:
+        try:
+            render = decode_render(message)
+        except WireError as error:
+            raise HapticdError(error.code, f"a render cannot be read: {error.text}") from None
+        self._newest = render
+        self._newest_at = now = time.monotonic_ns()
+        sent = self.sent_at(render.seq)
+        if sent is not None:
+            self._offset_low = max(self._offset_low, render.t_sent - now)
+            self._offset_high = min(self._offset_high, render.t_received - sent)
+        return render
+
+    def exchange(
+        self,
+        position: Vector,
+        orientation: Vector = IDENTITY,
+        *,
+        twist: Vector | None = None,
+        buttons: int | None = None,
+        deadman: bool | None = None,
+        valid: bool | None = None,
+        t_sample: int | None = None,
+    ) -> Render:
+        """Sends one sample (see :meth:`send`) and returns a render.
+
+        Triggered daemon: the render of this very sample. Free-running daemon: the newest render there is, which answers
+        an earlier sample; the first call waits for one. Raises HapticdError ``no_reply`` when no render came for
+        ``render_timeout_ms``: the lease is lost or the daemon is.
+        """
+        seq = self.send(
+            position, orientation, twist=twist, buttons=buttons, deadman=deadman, valid=valid, t_sample=t_sample
+        )
+        assert self._device is not None
+        if self.triggered:
+            deadline = time.monotonic_ns() + self._render_timeout_ms * 1_000_000
+            while time.monotonic_ns() < deadline:
+                try:
+                    message = self._device.recv()
+                except zmq.Again:
+                    break
+                render = self._keep(message)
+                if render.seq == seq:
+                    return render
+            raise self._silence(seq)
+        fresh = self.receive()
+        if fresh is not None:
+            return fresh
+        if self._newest is None:
+            fresh = self.receive(self._render_timeout_ms)
+            if fresh is None:
+                raise self._silence(seq)
+            return fresh
+        if time.monotonic_ns() - self._newest_at > self._render_timeout_ms * 1_000_000:
+            raise self._silence(seq)
+        return self._newest
+
+    def _silence(self, seq: int) -> NoReplyError:
+        return NoReplyError(
+            f"no render came within {self._render_timeout_ms} ms of sample {seq}: the lease is lost, the samples are "
+            "refused, or the daemon is gone; `hapticd status` tells which"
+        )
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One message of the state or events socket."""
+
+    kind: str
+    """``state`` or ``event``."""
+    fields: dict[str, Any]
+    lost: int = 0
+    """Events: how many of the same source were missed just before this one."""
+
+
+class Observer:
+    """Watches a daemon without taking part: decimated tick records and numbered events. Any number may watch."""
+
+    def __init__(
+        self, name_or_endpoints: str | Mapping[str, str] = "default", *, state: bool = True, events: bool = True
+    ) -> None:
+        if not (state or events):
+            raise ValueError("an observer of neither state nor events sees nothing")
+        label, endpoints = find_endpoints(name_or_endpoints)
+        self._context = zmq.Context()
+        self._sockets: dict[str, zmq.Socket] = {}
+        self._last_seq: dict[str, int] = {}
+        try:
+            if set(endpoints) == {"control"}:
+                endpoints = self._ask(endpoints["control"], label)
+            for kind, name, wanted in (("event", "events", events), ("state", "state", state)):
+                if wanted:
+                    if name not in endpoints:
+                        raise ValueError(f"the address of the {name} socket is missing in {endpoints}")
+                    socket = self._context.socket(zmq.SUB)
+                    self._sockets[kind] = socket
+                    socket.setsockopt(zmq.LINGER, 0)
+                    socket.setsockopt(zmq.SUBSCRIBE, b"")
+                    socket.connect(endpoints[name])
+        except BaseException:
+            self.close()
+            raise
+        self._poller = zmq.Poller()
+        for socket in self._sockets.values():
+            self._poller.register(socket, zmq.POLLIN)
+
+    def _ask(self, address: str, label: str) -> dict[str, str]:
+        control = _Control(self._context, address, label, CONTROL_TIMEOUT_MS)
+        try:
+            greeting = control.request(
+                "hello",
+                client=f"observer-{os.getpid()}",
+                versions=[PROTOCOL_VERSION],
+                roles=["observer"],
+                t_client=time.monotonic_ns(),
+            )
+        except NoReplyError as error:
+            raise NoDaemonError(f"no daemon answers {label}: {error.text}") from None
+        finally:
+            control.close()
+        return dict(greeting.get("endpoints", {}))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the sockets."""
+        if not self._context.closed:
+            for socket in self._sockets.values():
+                socket.close(linger=0)
+            self._context.term()
+
+    def receive(self, timeout_ms: int | None = None) -> Observation | None:
+        """The next event, else the next state; None when nothing came within ``timeout_ms`` (None waits for ever)."""
+        ready = dict(self._poller.poll(timeout_ms))
+        for kind, socket in self._sockets.items():  # events first: there are few and none may be missed
+            if socket in ready:
+                return self._observe(kind, socket.recv())
+        return None
+
+    def _observe(self, kind: str, message: bytes) -> Observation:
+        try:
+            fields = unpack_control(message, reply=True)
+        except WireError as error:
+            raise HapticdError(error.code, f"a message of the {kind} socket cannot be read: {error.text}") from None
+        lost = 0
+        seq = fields.get("seq")
+        if kind == "event" and isinstance(seq, int):
+            source = str(fields.get("source", "servo"))
+            lost = max(0, seq - self._last_seq.get(source, seq - 1) - 1)
+            self._last_seq[source] = seq
+        return Observation(kind, fields, lost)
+
+    def newest_state(self, timeout_ms: int | None = None) -> dict[str, Any] | None:
+        """The newest tick record that has arrived, older ones dropped; waits for one up to ``timeout_ms``."""
+        socket = self._sockets.get("state")
+        if socket is None:
+            raise ValueError("this observer does not watch the state socket")
+        if not socket.poll(timeout_ms):
+            return None
+        message = socket.recv()
+        try:
+            while True:
+                message = socket.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            return self._observe("state", message).fields
+
+    def __iter__(self) -> Iterator[Observation]:
+        """All observations as they come, for ever."""
+        while True:
+            observation = self.receive()
+            if observation is not None:
+                yield observation

@@ -1,0 +1,53 @@
+"""Close the spring at the device's own rate, 4 kHz here, from the impedance in the 1 kHz renders.
+
+A daemon's wrench is one round trip old when it is applied. The impedance behind it (tool pose, K, B) stays good for
+longer, so an adapter that reads its encoders faster can compute the force from its own newest pose. The device is
+imagined: it swings 2 mm around the surface at 1.7 Hz. First, in another shell: hapticd run configs/plane.toml
+"""
+
+import math
+import time
+
+from bridge import Client
+from bridge.wire import Render
+
+RATE = 4000
+FORCE_MAX = 10.0  # of the device; the saturation in render.wrench does not reach the spring that is closed here
+
+
+def device(t: float) -> tuple[float, float]:
+    """Height (m) and speed (m/s): down to the surface 25 mm below the start, then around it."""
+    if t < 2.0:
+        return -0.0125 * t, -0.0125
+    swing = 2.0 * math.pi * 1.7
+    return -0.025 - 0.002 * math.sin(swing * (t - 2.0)), -0.002 * swing * math.cos(swing * (t - 2.0))
+
+
+def spring(render: Render, age_s: float, z: float, speed: float) -> float:
+    """Force along z, N: K d and a damper that never exceeds it; ramps out when the render is too old."""
+    d = render.proxy_position[2] - z
+    damper = render.damping[2] * (render.proxy_twist[2] - speed) * math.copysign(1.0, d)
+    limit = render.stiffness[2] * abs(d)
+    force = math.copysign(limit + min(max(damper, -limit), limit), d) + render.feed_forward[2]
+    fresh = 1.0 if age_s <= render.valid_for * 1e-9 else 0.0
+    return fresh * min(max(force, -FORCE_MAX), FORCE_MAX)
+
+
+with Client() as client:
+    client.lease()
+    render = client.exchange((0.0, 0.0, 0.0))
+    client.arm()
+    began = time.monotonic()
+    worst = 0.0
+    for step in range(5 * RATE):
+        t = time.monotonic() - began
+        z, speed = device(t)
+        if step % 4 == 0:  # the daemon's rate
+            render = client.exchange((0.0, 0.0, z), twist=(0.0, 0.0, speed, 0.0, 0.0, 0.0))
+        age = (time.monotonic_ns() + client.clock_offset_ns - render.t_sent) * 1e-9
+        force = spring(render, age, z, speed)
+        worst = max(worst, abs(force - render.force[2]))
+        if step % (RATE // 4) == 0:
+            print(f"{t:4.1f} s   own spring {force:6.3f} N   wrench {render.force[2]:6.3f} N   {render.state_name}")
+        time.sleep(max(0.0, began + (step + 1) / RATE - time.monotonic()))
+    print(f"largest difference {worst:.3f} N: what one round trip of delay is worth at this speed")
