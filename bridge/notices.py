@@ -1,0 +1,48 @@
+"""Notices: what processes other than the servo have to say (recorder restarted, disk full, records lost...).
+
+They travel over a local PUSH socket to the publisher, which numbers them per source and sends them out on the events
+socket beside the state changes. Sending never waits; while the publisher is away a bounded number of notices is kept.
+"""
+
+import contextlib
+import time
+from typing import Any
+
+import msgpack
+import zmq
+
+from bridge.runtime import RuntimeDirectory
+
+KEPT = 1000
+"""Notices kept while no publisher takes them; later ones are dropped."""
+
+
+class Notifier:
+    """Sends notices of one process; use it in one thread."""
+
+    def __init__(self, runtime: RuntimeDirectory) -> None:
+        self._context = zmq.Context(io_threads=1)
+        self._socket = self._context.socket(zmq.PUSH)
+        self._socket.set(zmq.LINGER, 200)
+        self._socket.set(zmq.SNDHWM, KEPT)
+        self._socket.set(zmq.RECONNECT_IVL, 50)
+        self._socket.connect(runtime.notices_endpoint())
+
+    def send(self, source: str, code: str, text: str, **data: Any) -> bool:
+        """Send one notice; False when it had to be dropped.
+
+        source: process, e.g. ``recorder``. code: short snake_case word. text: one sentence for people. data: further
+        facts that msgpack can carry; `source`, `code`, `text` and `t` are taken.
+        """
+        notice = {**data, "source": source, "code": code, "text": text, "t": time.monotonic_ns()}
+        try:
+            self._socket.send(msgpack.packb(notice, default=str), zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Give what is queued 200 ms to leave, then drop it."""
+        with contextlib.suppress(zmq.ZMQError):
+            self._socket.close()
+            self._context.term()

@@ -1,0 +1,665 @@
+"""The supervisor: one daemon from lock to clean end.
+
+It writes what the others need into the runtime directory, starts servo, publisher, recorder and viewer as processes of
+their own, serves the control socket, and starts again what died, except the servo: without it everything ends, with a
+reason. Forces are always ramped down before anything is stopped.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket as sockets
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+from bridge import realtime
+from bridge.control import Control, Facts, listen
+from bridge.exit_codes import ExitCode
+from bridge.mailbox import CommandWriter, create_mailbox, find_orphans
+from bridge.notices import Notifier
+from bridge.ring import (
+    ENDED,
+    NoSpace,
+    RingError,
+    RingReader,
+    RingWriter,
+    remove_shared_file,
+)
+from bridge.runtime import AlreadyRunning, RuntimeDirectory, RuntimeDirectoryError, versions, write_assembly
+from haptics.snapshot import snapshot_size
+
+START_TIMEOUT_S = 300.0
+"""Longest wait for the servo: an empty kernel cache takes a minute or two on a slow machine."""
+
+HELPER_TIMEOUT_S = 20.0
+"""Longest wait for publisher and recorder."""
+
+RAMP_TIMEOUT_S = 3.0
+"""From the request to end until the servo is sent SIGTERM, and again until it is killed."""
+
+RECORDER_TIMEOUT_S = 15.0
+HELPER_STOP_S = 2.0
+FIRST_BACK_OFF_S = 0.25
+LONGEST_BACK_OFF_S = 10.0
+STEADY_S = 30.0
+"""A child that has lived so long is restarted at once when it dies."""
+
+IDLE_POLL_MS = 20
+BUSY_POLL_MS = 1
+ERROR_LINES = 12
+
+Progress = Callable[[str, int, int], None]
+
+
+class _Failure(Exception):
+    def __init__(self, code: ExitCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class Child:
+    """One process of the daemon: its JSON lines on stdout, the end of its stderr in a file of the runtime directory."""
+
+    def __init__(self, name: str, command: Sequence[str], runtime: RuntimeDirectory) -> None:
+        # None of them outlives the supervisor, even when that is killed. The recorder is interrupted instead of ended:
+        # it then goes on until the servo has ramped down and the ring is quiet.
+        last_signal = signal.SIGINT if name == "recorder" else signal.SIGTERM
+        self.name = name
+        self.command = list(command)
+        self.started = time.monotonic()
+        self.messages: deque[dict[str, Any]] = deque(maxlen=1000)
+        self._log = runtime.path / f"{name}.log"
+        self._partial = b""
+        environment = dict(os.environ)
+        root = str(Path(__file__).resolve().parent.parent)
+        known = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = root if not known else root + os.pathsep + known
+        with open(self._log, "ab") as log:
+            # Own session: Ctrl-C in the terminal reaches the supervisor alone, which ends the others in order.
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=(lambda: realtime.die_with_parent(last_signal)) if realtime.LINUX else None,
+            )
+        assert self.process.stdout is not None
+        self.descriptor = self.process.stdout.fileno()
+        os.set_blocking(self.descriptor, False)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def read_messages(self) -> None:
+        """Take what the child has said so far."""
+        while True:
+            try:
+                data = os.read(self.descriptor, 65536)
+            except BlockingIOError:
+                break
+            except OSError:
+                data = b""
+            if not data:
+                break
+            *lines, self._partial = (self._partial + data).split(b"\n")
+            self._partial = self._partial[-65536:]
+            for line in lines:
+                with contextlib.suppress(ValueError):
+                    message = json.loads(line)
+                    if isinstance(message, dict):
+                        self.messages.append(message)
+
+    def poll(self) -> int | None:
+        """Exit status, None while it runs."""
+        return self.process.poll()
+
+    def last_words(self) -> str:
+        """The last lines it wrote to stderr."""
+        try:
+            data = self._log.read_bytes()[-4096:]
+        except OSError:
+            return ""
+        return "\n".join(data.decode(errors="replace").splitlines()[-ERROR_LINES:])
+
+    def send(self, number: int) -> None:
+        """Send a signal; harmless when the process has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; False when it did not come. Its messages are read meanwhile so that it cannot block."""
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None:
+            self.read_messages()
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        self.read_messages()
+        return True
+
+    def close(self) -> None:
+        """Close the pipe."""
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def python_module(module: str, *arguments: str) -> list[str]:
+    """Command line that runs a module of this project in a process of its own."""
+    # -P: the directory that the user happens to be in must not shadow modules.
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+class _Helper:
+    """A child that is started again when it dies."""
+
+    def __init__(
+        self, name: str, command: Callable[[int], list[str]], runtime: RuntimeDirectory, once_done: bool
+    ) -> None:
+        self.name = name
+        self.restarts = 0
+        self._command = command
+        self._runtime = runtime
+        self._once_done = once_done
+        self._again_at = 0.0
+        self._back_off = FIRST_BACK_OFF_S
+        self.child: Child | None = Child(name, command(0), runtime)
+
+    def tend(self, now: float, tell: Callable[..., None]) -> None:
+        """Notice its end, and start it again when its time has come."""
+        if self.child is not None:
+            self.child.read_messages()
+            status = self.child.poll()
+            if status is None:
+                return
+            lived = now - self.child.started
+            words = self.child.last_words()
+            self.child.close()
+            self.child = None
+            if self._once_done and status == 0:
+                self._again_at = float("inf")
+                tell(f"{self.name}_ended", f"the {self.name} was closed", status=status)
+                return
+            if lived > STEADY_S:
+                self._back_off = FIRST_BACK_OFF_S
+            self._again_at = now + self._back_off
+            text = f"the {self.name} ended ({describe_status(status)}) and is started again in {self._back_off:g} s"
+            tell(f"{self.name}_died", text, status=status, stderr=words[-500:])
+            self._back_off = min(2 * self._back_off, LONGEST_BACK_OFF_S)
+        elif now >= self._again_at:
+            self.restarts += 1
+            self.child = Child(self.name, self._command(self.restarts), self._runtime)
+            tell(
+                f"{self.name}_restarted",
+                f"the {self.name} was started again",
+                pid=self.child.pid,
+                restarts=self.restarts,
+            )
+
+    def stop(self, seconds: float) -> bool:
+        """SIGTERM, then SIGKILL after `seconds`; False when it had to be killed."""
+        self._again_at = float("inf")
+        if self.child is None:
+            return True
+        self.child.send(signal.SIGTERM)
+        orderly = self.child.wait(seconds)
+        if not orderly:
+            self.child.send(signal.SIGKILL)
+            self.child.wait(5.0)
+        self.child.close()
+        self.child = None
+        return orderly
+
+
+def describe_status(status: int) -> str:
+    """Exit status of a process in words."""
+    if status < 0:
+        with contextlib.suppress(ValueError):
+            return f"killed by {signal.Signals(-status).name}"
+        return f"killed by signal {-status}"
+    try:
+        return f"exit code {status}, {ExitCode(status).name}"
+    except ValueError:
+        return f"exit code {status}"
+
+
+def log_part(path: Path, number: int) -> Path:
+    """File for the recorder's `number`-th restart (0: the first one): nothing that was written is written over."""
+    return path if number == 0 else path.with_name(f"{path.stem}.restart{number}{path.suffix}")
+
+
+def facts_of(assembly: Any, name: str, endpoints: Mapping[str, str]) -> Facts:
+    """What clients are told about the daemon, from its assembly."""
+    settings = assembly.settings[0]
+    config = assembly.config.model_dump(mode="json", by_alias=True)
+    names = list(assembly.body_names)
+    kinds = assembly.model.bodies["kind"].tolist()
+    triangles = assembly.model.meshes["triangle_count"][assembly.model.bodies["mesh_id"]].tolist()
+    limits = ("force_max", "torque_max", "stiffness_max", "damping_max", "force_slew", "torque_slew", "speed_max")
+    return Facts(
+        name=name,
+        endpoints=dict(endpoints),
+        clocking=config["rates"]["clocking"],
+        tick_ns=round(float(settings["dt"]) * 1e9),
+        lease_ms=config["safety"]["lease_ms"],
+        hold_after_ms=config["safety"]["hold_after_ms"],
+        stale_after_ms=config["safety"]["stale_after_ms"],
+        limits={key: float(settings[key]) for key in (*limits, "stiffness", "damping", "engage_distance")},
+        card=json.loads(json.dumps(asdict(assembly.card), default=str)),
+        scene={
+            "name": config["scene"]["name"],
+            "bodies": [
+                {"name": body, "motion": "held" if kind else "static", "triangles": count}
+                for body, kind, count in zip(names, kinds, triangles, strict=True)
+            ],
+            "tip_radius": float(assembly.model.world["tip_radius"][0]),
+            "start": [float(value) for value in assembly.start],
+        },
+        config=config,
+        versions=versions(),
+        body_names=tuple(names),
+    )
+
+
+def check_ports_free(endpoints: Mapping[str, str]) -> None:
+    """Raise OSError naming the first TCP address of `endpoints` that another program listens on."""
+    for name, endpoint in endpoints.items():
+        if not endpoint.startswith("tcp://"):
+            continue
+        host, _, port = endpoint[len("tcp://") :].rpartition(":")
+        host = host.strip("[]")
+        family = sockets.AF_INET6 if ":" in host else sockets.AF_INET
+        with sockets.socket(family, sockets.SOCK_STREAM) as probe:
+            # As ZeroMQ does: a port whose last owner has just left may be taken over.
+            probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, int(port)))
+            except OSError as error:
+                raise OSError(
+                    error.errno,
+                    f"the {name} socket cannot use {host}:{port}: {error.strerror}; set another `port` in [sockets]",
+                ) from error
+
+
+class Daemon:
+    """Everything that one running daemon holds; see `run_daemon`."""
+
+    def __init__(
+        self,
+        assembly: Any,
+        runtime: RuntimeDirectory,
+        log: Path | None,
+        viewer: Sequence[str] | None,
+        on_progress: Progress | None,
+        on_message: Callable[[str], None],
+    ) -> None:
+        self.assembly = assembly
+        self.runtime = runtime
+        self.log = log
+        self.viewer = viewer
+        self.on_progress = on_progress
+        self.on_message = on_message
+        self.endpoints = runtime.endpoints(assembly.config.sockets)
+        self.statements: list[dict[str, Any]] = []
+        self.summary: dict[str, Any] = {}
+        self.helpers: dict[str, _Helper] = {}
+        self.servo: Child | None = None
+        self.ring: RingWriter | None = None
+        self.reader: RingReader | None = None
+        self.mailbox: CommandWriter | None = None
+        self.notifier: Notifier | None = None
+        self.control: Control | None = None
+        self._context = zmq.Context(io_threads=1)
+        self._socket: zmq.Socket | None = None
+        self._poller = zmq.Poller()
+        self.end_asked = ""
+        """Why the daemon was asked to end; empty while it was not."""
+
+    # -- start -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Files, shared memory, processes; returns when the servo ticks. Raises _Failure."""
+        runtime = self.runtime
+        try:
+            check_ports_free(self.endpoints)
+            self._socket = listen(self._context, self.endpoints["control"])
+        except (OSError, zmq.ZMQError) as error:
+            raise _Failure(ExitCode.ADDRESS_IN_USE, getattr(error, "strerror", None) or str(error)) from error
+        try:
+            for orphan in find_orphans():
+                orphan.unlink(missing_ok=True)
+            write_assembly(runtime, self.assembly)
+            self.ring = RingWriter(
+                runtime.ring_path,
+                snapshot_capacity=snapshot_size(self.assembly.model),
+                memory_name=runtime.shared_name("ring"),
+            )
+            create_mailbox(runtime.mailbox_path, runtime.shared_name("mailbox"))
+        except NoSpace as error:
+            raise _Failure(ExitCode.NO_SPACE, str(error)) from error
+        except OSError as error:
+            raise _Failure(
+                ExitCode.NO_SPACE, f"cannot write {error.filename or runtime.path}: {error.strerror}"
+            ) from error
+        self.ring.header.supervisor_pid = os.getpid()
+        self._beat()
+        self.reader = RingReader(runtime.ring_path)
+        self.mailbox = CommandWriter(runtime.mailbox_path)
+        self.notifier = Notifier(runtime)
+        self.control = Control(
+            self._socket,
+            facts_of(self.assembly, runtime.name, self.endpoints),
+            self.mailbox,
+            self.reader,
+            self.processes,
+        )
+        self.servo = Child("servo", python_module("bridge.servo", str(runtime.path)), runtime)
+        self._add("publisher", lambda _: python_module("bridge.publisher", str(runtime.path)))
+        if self.log is not None:
+            log = self.log
+            self._add(
+                "recorder",
+                lambda restarts: python_module("bridge.log.recorder", str(runtime.path), str(log_part(log, restarts))),
+            )
+        self._wait_for_servo()
+        self._wait_for_helpers()
+        self.ring.header.go = 1
+        self._wait_until_ticking()
+        if self.viewer is not None:
+            viewer = list(self.viewer)
+            self._add("viewer", lambda _: viewer, once_done=True)
+        runtime.write_endpoints(self.endpoints)
+        self._poller.register(self._socket, zmq.POLLIN)
+        self._poller.register(self.servo.descriptor, zmq.POLLIN)
+        self.tell("supervisor_started", f"daemon {runtime.name!r} is up", pid=os.getpid())
+
+    def _add(self, name: str, command: Callable[[int], list[str]], once_done: bool = False) -> None:
+        self.helpers[name] = _Helper(name, command, self.runtime, once_done)
+
+    def _beat(self) -> None:
+        assert self.ring is not None
+        self.ring.header.supervisor_heartbeat_ns = time.monotonic_ns()
+
+    def _pause(self) -> None:
+        self._beat()
+        if self.end_asked:
+            raise _Failure(ExitCode.OK, self.end_asked)
+        time.sleep(0.005)
+
+    def _wait_for_servo(self) -> None:
+        assert self.servo is not None
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            self.servo.read_messages()
+            while self.servo.messages:
+                message = self.servo.messages.popleft()
+                if message.get("event") == "progress" and self.on_progress is not None:
+                    self.on_progress(str(message["stage"]), int(message["done"]), int(message["total"]))
+                elif message.get("event") == "warm":
+                    self.statements = message["statements"]
+                    return
+            self._check_servo_start()
+            if time.monotonic() > deadline:
+                raise _Failure(ExitCode.SERVO_START, f"the servo was not ready after {START_TIMEOUT_S:g} s")
+            self._pause()
+
+    def _check_servo_start(self) -> None:
+        assert self.servo is not None
+        status = self.servo.poll()
+        if status is not None:
+            code = ExitCode.ADDRESS_IN_USE if status == ExitCode.ADDRESS_IN_USE else ExitCode.SERVO_START
+            words = self.servo.last_words()
+            text = f"the servo could not start ({describe_status(status)})"
+            raise _Failure(code, f"{text}:\n{words}" if words else text)
+
+    def _wait_for_helpers(self) -> None:
+        """Wait until publisher and recorder read the ring: they note their pids in its header."""
+        assert self.reader is not None
+        deadline = time.monotonic() + HELPER_TIMEOUT_S
+        waiting = dict(self.helpers)
+        while waiting:
+            reading = {row["pid"] for row in self.reader.readers()}
+            for name, helper in list(waiting.items()):
+                assert helper.child is not None
+                status = helper.child.poll()
+                if status is not None:
+                    code = ExitCode.ADDRESS_IN_USE if status == ExitCode.ADDRESS_IN_USE else ExitCode.CHILD_START
+                    words = helper.child.last_words()
+                    raise _Failure(code, f"the {name} could not start ({describe_status(status)}):\n{words}")
+                if helper.child.pid in reading:
+                    del waiting[name]
+            if waiting and time.monotonic() > deadline:
+                names = " and ".join(waiting)
+                raise _Failure(ExitCode.CHILD_START, f"{names} did not read the ring within {HELPER_TIMEOUT_S:g} s")
+            self._pause()
+
+    def _wait_until_ticking(self) -> None:
+        assert self.servo is not None
+        while not any(message.get("event") == "ticking" for message in self.servo.messages):
+            self.servo.read_messages()
+            self._check_servo_start()
+            self._pause()
+        self.servo.messages.clear()
+
+    # -- while it runs -----------------------------------------------------------------------------------------------
+
+    def tell(self, code: str, text: str, **data: Any) -> None:
+        """A notice of the supervisor: to observers, and to whoever started it."""
+        if self.notifier is not None:
+            self.notifier.send("supervisor", code, text, **data)
+        if code != "supervisor_started":
+            self.on_message(text)
+
+    def processes(self) -> dict[str, Any]:
+        """Children by name: pid (None while it is down), restarts."""
+        found: dict[str, Any] = {"servo": {"pid": self.servo.pid if self.servo else None, "restarts": 0}}
+        for name, helper in self.helpers.items():
+            found[name] = {"pid": helper.child.pid if helper.child else None, "restarts": helper.restarts}
+        found["real_time"] = self.statements
+        return found
+
+    def serve(self, duration: float | None) -> ExitCode:
+        """Serve until the end is asked for, comes by `duration` (s), or the servo ends by itself."""
+        assert self.control is not None and self.servo is not None
+        ends = None if duration is None else time.monotonic() + duration
+        while True:
+            self._poller.poll(BUSY_POLL_MS if self.control.waiting else IDLE_POLL_MS)
+            self._beat()
+            self.control.step()
+            self.servo.read_messages()
+            status = self.servo.poll()
+            if status is not None:
+                return self._servo_ended(status)
+            now = time.monotonic()
+            for helper in self.helpers.values():
+                helper.tend(now, self.tell)
+            if self.end_asked or (ends is not None and now >= ends):
+                return self._stop_servo()
+
+    def _servo_ended(self, status: int) -> ExitCode:
+        """The servo ended without the supervisor asking: by a shutdown request, or by misfortune."""
+        assert self.servo is not None and self.control is not None
+        # The answer to the request that ended it may still be in the ring.
+        self.control.step()
+        if status == ExitCode.OK:
+            self.tell("servo_ended", "the servo ended as asked, forces are off")
+            return ExitCode.OK
+        code = ExitCode.SERVO_DIED
+        with contextlib.suppress(ValueError):
+            code = ExitCode(status)
+        words = self.servo.last_words()
+        text = f"the servo ended ({describe_status(status)}); everything else is stopped"
+        self.tell("servo_died", text, status=status, stderr=words[-1000:])
+        if words:
+            self.on_message(words)
+        return code
+
+    def _stop_servo(self) -> ExitCode:
+        """Ramp down, then end. Serves control meanwhile, so that clients get their answers."""
+        assert self.servo is not None and self.ring is not None and self.control is not None
+        self.tell("stopping", self.end_asked or "the asked-for duration is over")
+        self.ring.header.stop_request = 1
+        for number in (None, signal.SIGTERM):
+            if number is not None:
+                self.servo.send(number)
+            deadline = time.monotonic() + RAMP_TIMEOUT_S
+            while time.monotonic() < deadline:
+                self._beat()
+                self.control.step()
+                self.servo.read_messages()
+                status = self.servo.poll()
+                if status is not None:
+                    return ExitCode.OK if status == ExitCode.OK else self._servo_ended(status)
+                time.sleep(0.002)
+        self.servo.send(signal.SIGKILL)
+        self.servo.wait(5.0)
+        self.tell("servo_stuck", "the servo did not end in time and was killed")
+        return ExitCode.SERVO_STUCK
+
+    # -- end ---------------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Stop what still runs, servo first, and remove what only a running daemon has."""
+        with contextlib.suppress(FileNotFoundError):
+            self.runtime.endpoints_path.unlink()
+        if self.servo is not None:
+            if self.servo.poll() is None:
+                self.servo.send(signal.SIGTERM)
+                if not self.servo.wait(RAMP_TIMEOUT_S):
+                    self.servo.send(signal.SIGKILL)
+                    self.servo.wait(5.0)
+            self.servo.read_messages()
+            self.summary = next((m for m in reversed(self.servo.messages) if m.get("event") == "ended"), {})
+            self.servo.close()
+        if self.ring is not None:
+            # Also when it was killed: readers see that nothing more comes, and finish.
+            self.ring.header.ready = ENDED
+        for name, seconds in (
+            ("viewer", HELPER_STOP_S),
+            ("recorder", RECORDER_TIMEOUT_S),
+            ("publisher", HELPER_STOP_S),
+        ):
+            helper = self.helpers.get(name)
+            if helper is not None and not helper.stop(seconds):
+                self.on_message(f"the {name} did not end in {seconds:g} s and was killed")
+        if self.notifier is not None:
+            self.notifier.close()
+        if self._socket is not None:
+            self._socket.close()
+        self._context.term()
+        for part in (self.reader, self.mailbox, self.ring):
+            if part is not None:
+                part.close()
+        remove_shared_file(self.runtime.ring_path)
+        remove_shared_file(self.runtime.mailbox_path)
+        for leftover in self.runtime.path.glob("*.sock"):
+            with contextlib.suppress(OSError):
+                leftover.unlink()
+
+
+def _say_on_stderr(text: str) -> None:
+    print(f"hapticd: {text}", file=sys.stderr, flush=True)
+
+
+def run_daemon(
+    assembly: Any,
+    *,
+    name: str = "default",
+    duration: float | None = None,
+    log: str | os.PathLike[str] | None = None,
+    viewer: Sequence[str] | None = None,
+    on_progress: Progress | None = None,
+    on_ready: Callable[[dict[str, Any]], None] | None = None,
+    on_end: Callable[[dict[str, Any]], None] | None = None,
+    on_message: Callable[[str], None] = _say_on_stderr,
+) -> ExitCode:
+    """Run a daemon until it is asked to end, and return why it ended; never raises for what a user can cause.
+
+    assembly: see `bridge.assemble.assemble`. duration: s. log: MCAP file to record into; it must not exist. viewer:
+    command line of a viewer process. on_progress(stage, done, total): while kernels are compiled or loaded. on_ready:
+    once the servo ticks, with name, endpoints, runtime directory, pid and what the operating system granted
+    (`statements`: maps of name, granted, text). on_end: totals of the servo (ticks, missed, rejected, dropped,
+    tick_ns_max, lateness_ns_max, compiles), empty when it died. on_message: one sentence each for whatever happens.
+
+    Ends on SIGINT, SIGTERM and SIGHUP (when called in the main thread), `hapticd stop`, `duration`, or the end of the
+    servo.
+    """
+    try:
+        runtime = RuntimeDirectory(name).create()
+        lock = runtime.lock()
+    except AlreadyRunning as error:
+        on_message(str(error))
+        return ExitCode.ALREADY_RUNNING
+    except RuntimeDirectoryError as error:
+        on_message(str(error))
+        return ExitCode.FAILURE
+    with lock:
+        try:
+            daemon = Daemon(
+                assembly, runtime, None if log is None else Path(log).absolute(), viewer, on_progress, on_message
+            )
+        except RuntimeDirectoryError as error:
+            on_message(str(error))
+            return ExitCode.CONFIG
+        for path in (runtime.numbering_path, *runtime.path.glob("*.log")):
+            path.unlink(missing_ok=True)
+        with _end_signals(daemon):
+            try:
+                if daemon.log is not None and daemon.log.exists():
+                    raise _Failure(ExitCode.INPUT, f"the log file {daemon.log} exists already; it is not written over")
+                daemon.start()
+                if on_ready is not None:
+                    on_ready(
+                        {
+                            "name": name,
+                            "endpoints": dict(daemon.endpoints),
+                            "runtime_directory": str(runtime.path),
+                            "pid": os.getpid(),
+                            "statements": daemon.statements,
+                            "log": None if daemon.log is None else str(daemon.log),
+                        }
+                    )
+                code = daemon.serve(duration)
+            except _Failure as failure:
+                on_message(failure.text)
+                code = failure.code
+            except RingError as error:
+                on_message(str(error))
+                code = ExitCode.FAILURE
+            finally:
+                daemon.stop()
+        if on_end is not None:
+            on_end(daemon.summary)
+        return code
+
+
+@contextlib.contextmanager
+def _end_signals(daemon: Daemon) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP ask the daemon to end while the block lasts; nothing outside the main thread."""
+    previous: dict[int, Any] = {}
+
+    def ask(number: int, _frame: Any) -> None:
+        daemon.end_asked = f"asked to end by {signal.Signals(number).name}"
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            previous[number] = signal.signal(number, ask)
+    except ValueError:
+        pass
+    try:
+        yield
+    finally:
+        for signal_number, handler in previous.items():
+            signal.signal(signal_number, handler)

@@ -1,0 +1,193 @@
+"""The publisher: state is decimated, events never, and numbers tell what was missed."""
+
+import os
+import time
+
+import msgpack
+import numpy as np
+import pytest
+import zmq
+
+from bridge.notices import Notifier
+from bridge.publisher import STATE_FIELDS, Numbering, Publisher, event_messages, state_message
+from bridge.ring import TICKING, RingWriter
+from bridge.runtime import RuntimeDirectory
+from haptics.states import EngagementState, Reason
+from haptics.tables import RECORD
+from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SWEEP
+
+
+def record(tick, before=0, after=0, reason=0, event_seq=0):
+    row = np.zeros(1, RECORD)
+    row["tick"] = tick
+    row["output"]["event_from"], row["output"]["event_to"] = before, after
+    row["output"]["state"], row["output"]["reason"], row["output"]["event_seq"] = after, reason, event_seq
+    return row
+
+
+class Bench:
+    def __init__(self, base, publish_hz=50.0):
+        self.runtime = RuntimeDirectory("p", base).create()
+        self.ring = RingWriter(self.runtime.ring_path, 256)
+        self.ring.claim()
+        self.ring.header.ready = TICKING
+        self.publish_hz = publish_hz
+        self.context = zmq.Context()
+        self.publisher = None
+        self.start()
+        endpoints = self.runtime.endpoints()
+        self.events, self.state = self.context.socket(zmq.SUB), self.context.socket(zmq.SUB)
+        for socket, name in ((self.events, "events"), (self.state, "state")):
+            socket.set(zmq.SUBSCRIBE, b"")
+            socket.set(zmq.RECONNECT_IVL, 10)
+            socket.connect(endpoints[name])
+        self.wait_for_heartbeat()
+
+    def start(self):
+        self.publisher = Publisher(self.runtime, self.runtime.endpoints(), self.publish_hz)
+
+    def wait_for_heartbeat(self):
+        """Until the subscription has arrived."""
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            self.publisher._heartbeat_due = 0.0
+            self.publisher.step()
+            if self.events.poll(5):
+                time.sleep(0.05)
+                return self.drain(self.events)
+        raise AssertionError("no heartbeat")
+
+    def run(self, seconds):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.publisher.step()
+
+    @staticmethod
+    def drain(socket):
+        found = []
+        while socket.poll(20):
+            found.append(msgpack.unpackb(socket.recv()))
+        return found
+
+    def close(self):
+        self.publisher.close()
+        self.context.destroy(linger=0)
+
+
+@pytest.fixture
+def bench(short_base):
+    bench = Bench(short_base)
+    yield bench
+    bench.close()
+
+
+def test_state_message_has_the_documented_keys_and_no_session():
+    row = record(5)[0]
+    row["input"]["has_sample"] = 1
+    row["output"]["owner"] = 987654321
+    row["output"]["report"]["contact_count"] = 2
+    row["output"]["report"]["degraded"] = DEGRADED_SWEEP | DEGRADED_CONTACTS
+    message = state_message(row)
+    assert set(message) == {"v"} | {name for name, _, _ in STATE_FIELDS}
+    assert message["owned"] is True
+    assert "987654321" not in str(message)
+    assert len(message["contacts"]) == 2
+    assert message["degraded"] == ["sweep", "contacts"]
+    assert len(msgpack.packb(message)) < 4096
+
+
+def test_unknown_is_absent():
+    assert "age_ns" not in state_message(record(1)[0])
+
+
+def test_every_state_change_becomes_an_event_with_names():
+    rows = np.concatenate([record(1), record(2, 0, 1, Reason.COMMAND, 1), record(3, 1, 1, 0, 1), record(4, 1, 6, 2, 2)])
+    first, second = event_messages(rows)
+    assert (first["from_name"], first["to_name"], first["reason_name"]) == ("IDLE", "ARMED", "COMMAND")
+    assert (first["from"], first["to"], first["reason"]) == (0, 1, 1)
+    assert first["text"] == "IDLE -> ARMED: COMMAND"
+    assert (second["seq"], second["tick"], second["to_name"]) == (2, 4, "FAULT")
+
+
+def test_events_are_all_sent_while_states_are_thinned(bench):
+    states = len(EngagementState)
+    for tick in range(1, 201):
+        bench.ring.write(record(tick, tick % states, (tick + 1) % states, Reason.COMMAND, tick))
+        if tick % 20 == 0:
+            bench.run(0.02)
+    events = [event for event in bench.drain(bench.events) if event["source"] == "servo"]
+    assert [event["seq"] for event in events] == list(range(1, 201))
+    thinned = bench.drain(bench.state)
+    assert 3 <= len(thinned) <= 15, "0.2 s at 50 Hz"
+    assert thinned[-1]["tick"] <= 200
+
+
+def test_notices_are_numbered_per_source(bench):
+    notifier = Notifier(bench.runtime)
+    for number in range(3):
+        assert notifier.send("recorder", "disk_full", f"sentence {number}", file="x.mcap")
+    notifier.send("supervisor", "recorder_died", "it died")
+    bench.run(0.2)
+    events = [event for event in bench.drain(bench.events) if event["source"] != "publisher"]
+    notifier.close()
+    assert [(event["source"], event["seq"]) for event in events] == [
+        ("recorder", 1),
+        ("recorder", 2),
+        ("recorder", 3),
+        ("supervisor", 1),
+    ]
+    assert events[0]["file"] == "x.mcap"
+    assert events[0]["text"] == "sentence 0"
+
+
+def test_heartbeat_carries_the_last_numbers(bench):
+    bench.ring.write(record(1, 0, 1, Reason.COMMAND, 1))
+    bench.run(0.05)
+    bench.publisher._heartbeat_due = 0.0
+    bench.run(0.02)
+    beat = next(event for event in bench.drain(bench.events) if event["code"] == "heartbeat")
+    assert beat["last"] == {"servo": 1}
+    assert beat["ticking"] is True
+
+
+def test_restarted_publisher_repeats_nothing_and_goes_on_counting(bench):
+    notifier = Notifier(bench.runtime)
+    bench.ring.write(record(1, 0, 1, Reason.COMMAND, 1))
+    notifier.send("recorder", "one", "one")
+    bench.run(0.2)
+    bench.drain(bench.events)
+    bench.publisher.close()
+    # While there is none: a state change waits in the ring, a notice in the sender's queue.
+    bench.ring.write(record(2, 1, 0, Reason.COMMAND, 2))
+    notifier.send("recorder", "two", "two")
+    bench.start()
+    seen = []
+    deadline = time.monotonic() + 5
+    while len([event for event in seen if event["source"] == "recorder"]) < 1 and time.monotonic() < deadline:
+        bench.publisher.step()
+        while bench.events.poll(0):
+            seen.append(msgpack.unpackb(bench.events.recv()))
+    notifier.close()
+    assert [event["seq"] for event in seen if event["source"] == "recorder"] == [2]
+    assert [event["seq"] for event in seen if event["source"] == "servo"] in ([2], [])
+    assert Numbering(bench.runtime).last["servo"] == 2
+
+
+def test_overrun_is_told(bench):
+    for tick in range(1, 1001):
+        bench.ring.write(record(tick))
+    bench.run(0.05)
+    lost = next(event for event in bench.drain(bench.events) if event["code"] == "records_lost")
+    assert lost["source"] == "publisher"
+    assert lost["lost"] == 1000 - 256
+
+
+def test_notices_never_wait_for_a_publisher(short_base):
+    notifier = Notifier(RuntimeDirectory("q", short_base).create())
+    began = time.monotonic()
+    sent = [notifier.send("recorder", "word", "sentence") for _ in range(3000)]
+    assert time.monotonic() - began < 1.0
+    assert sent[0]
+    assert not sent[-1], "beyond the bound they are dropped, and the sender is told"
+    notifier.close()
+    assert os.path.isdir(short_base)

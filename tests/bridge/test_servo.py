@@ -1,0 +1,547 @@
+"""The servo's loop, with a stand-in for the tick: what is read, what is answered, when, and what an error leads to.
+
+The stand-in is a plain function on the same tables, so the loop is judged apart from the mechanics.
+"""
+
+import threading
+import time
+
+import msgpack
+import numpy as np
+import pytest
+import zmq
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from bridge.exit_codes import ExitCode
+from bridge.mailbox import CommandReader, CommandWriter, create_mailbox
+from bridge.ring import RingReader, RingWriter
+from bridge.runtime import StoredAssembly
+from bridge.schema import MAX_MESSAGE_BYTES, Reject
+from bridge.servo import (
+    MAX_FRAMES,
+    MAX_MESSAGES,
+    OWN_COMMAND_ID,
+    SNAPSHOT_EVERY,
+    CompileCounter,
+    Servo,
+    Sessions,
+    _open_socket,
+    count_kernels,
+    next_due,
+)
+from haptics.cards import load_card
+from haptics.settings import make_settings
+from haptics.snapshot import unpack_snapshot
+from haptics.states import CommandKind, EngagementState
+from haptics.tables import RECORD
+from rtcore.geometry.tree import build_tree
+from rtcore.model import ModelBuilder
+from rtcore.tables import BUDGET, STATIC
+
+SESSION = 4711
+MS = 1_000_000
+
+
+@given(
+    due=st.integers(0, 10**12),
+    late=st.integers(0, 10**8),
+    busy=st.integers(0, 10**8),
+    period=st.integers(250_000, 20_000_000),
+)
+def test_next_due_keeps_the_grid_skips_whole_periods_and_always_rests(due, late, busy, period):
+    started, now = due + late, due + late + busy
+    following, skipped, earliest = next_due(due, started, now, period)
+    assert following == due + (1 + skipped) * period, "the grid of deadlines is never left"
+    assert skipped >= 0
+    assert earliest - now >= period // 20, "some sleep in every tick"
+    assert earliest - now >= busy // 10, "a long tick is followed by a longer rest"
+    assert earliest - following <= period // 2 + 1, "never later than half a period: no burst can build up"
+    if skipped:
+        assert following - earliest <= period // 2 + 1, "no period is skipped that could have been kept"
+
+
+def test_on_time_ticks_skip_nothing():
+    assert next_due(10 * MS, 10 * MS, 10 * MS + 200_000, MS)[:2] == (11 * MS, 0)
+
+
+def test_only_the_owner_and_only_forward():
+    sessions = Sessions()
+    assert sessions.judge(SESSION, 1) == Reject.NOT_OWNER
+    assert sessions.judge(0, 1) == Reject.NOT_OWNER
+    sessions.begin(SESSION)
+    assert sessions.judge(SESSION, 5) == Reject.NONE
+    sessions.accept(b"a", 5, 0, 0, True)
+    assert sessions.judge(SESSION, 5) == Reject.SEQUENCE
+    assert sessions.judge(SESSION, 4) == Reject.SEQUENCE
+    assert sessions.judge(SESSION + 1, 6) == Reject.NOT_OWNER
+    sessions.begin(SESSION)
+    assert sessions.judge(SESSION, 1) == Reject.NONE
+    assert not sessions.has_sample
+
+
+def test_time_in_queues_counts_as_age():
+    """The quickest arrival of the lease is the yardstick; what came 3 ms slower is 3 ms old when it arrives."""
+    sessions = Sessions()
+    sessions.begin(SESSION)
+    sessions.accept(b"a", 1, 1000 * MS, 5000 * MS, True)
+    assert sessions.age_ns(5000 * MS) == 0
+    assert sessions.age_ns(5002 * MS) == 2 * MS
+    sessions.accept(b"a", 2, 1001 * MS, 5004 * MS, True)
+    assert sessions.age_ns(5004 * MS) == 3 * MS
+    sessions.accept(b"a", 3, 1010 * MS, 5009 * MS, True)
+    assert sessions.age_ns(5009 * MS) == 0
+    # A client clock that jumps ahead by an hour makes later samples old: safe.
+    sessions.accept(b"a", 4, 3_600_000 * MS, 5010 * MS, True)
+    sessions.accept(b"a", 5, 1012 * MS, 5011 * MS, True)
+    assert sessions.age_ns(5011 * MS) > 3_000_000 * MS
+
+
+def test_compiles_are_counted():
+    counter = CompileCounter()
+
+    @njit
+    def fresh(x):
+        return x + 1
+
+    fresh(1)
+    assert counter.count == 1
+    fresh(2)
+    assert counter.count == 1
+    fresh(1.5)
+    assert counter.count == 2
+    from bridge import wire
+
+    before = count_kernels()
+    wire.warm_up()
+    assert count_kernels() >= max(before, 3)
+
+
+def small_assembly(clocking: str) -> StoredAssembly:
+    vertices = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    builder = ModelBuilder()
+    mesh = builder.add_mesh(*build_tree(vertices, np.array([[0, 1, 2]])))
+    builder.add_body(mesh, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), 0.4, 0.3, STATIC)
+    budget = np.zeros(1, BUDGET)
+    budget["units"], budget["passes"], budget["sweeps"] = 1000, 8, 50
+    settings = make_settings(load_card("simulated"), tick_hz=1000.0, stiffness=100.0, damping=1.0, lease_ms=200.0)
+    return StoredAssembly(
+        config={"rates": {"clocking": clocking}, "sockets": {"transport": "ipc"}},
+        card={},
+        model=builder.build(0.005, (0.0, 0.0, 0.0), 1e-5, 2e-5, 5e-5),
+        settings=settings,
+        budget=budget,
+        body_names=["triangle"],
+        mesh_hashes={},
+        start=[0.0, 0.0, 0.5],
+        base_directory="",
+        versions={},
+    )
+
+
+class Bench:
+    """A servo in a thread, a client, and the ring's records."""
+
+    def __init__(self, base, clocking="free"):
+        self.ring = RingWriter(base / "ring", 4096)
+        create_mailbox(base / "mailbox")
+        self.post = CommandWriter(base / "mailbox").post
+        endpoint = f"ipc://{base}/device"
+        self.stored = small_assembly(clocking)
+        self.socket = _open_socket(endpoint)
+        self.servo = Servo(self.stored, self.ring, CommandReader(base / "mailbox"), self.socket)
+        self.servo._tick_kernel = self.tick
+        self.fail_at = 0
+        self.spend_s = {}
+        self.reader = RingReader(base / "ring")
+        self.context = zmq.Context()
+        self.client = self.connect(endpoint)
+        self.endpoint = endpoint
+        self.seq = 0
+        self.code = None
+        self.thread = threading.Thread(target=self._run)
+
+    def connect(self, endpoint):
+        socket = self.context.socket(zmq.DEALER)
+        socket.set(zmq.LINGER, 0)
+        socket.connect(endpoint)
+        return socket
+
+    def tick(self, model, state, settings, touch, record):
+        """Lease, shutdown, and a wrench: as much of a real tick as the loop depends on."""
+        row, memory = record[0], touch[0]
+        number = int(row["tick"])
+        time.sleep(self.spend_s.get(number, 0.0))
+        if number == self.fail_at:
+            raise RuntimeError("stand-in for a kernel that raises")
+        output, command = row["output"], row["input"]["command"]
+        output["command_id"] = command["id"]
+        output["command_result"] = 1 if command["id"] else 0
+        if command["kind"] == CommandKind.LEASE:
+            memory["owner"] = command["session"]
+        elif command["kind"] == CommandKind.RELEASE:
+            memory["owner"] = 0
+        elif command["kind"] == CommandKind.SHUTDOWN:
+            output["stopped"] = 1
+        output["owner"] = memory["owner"]
+        output["seq"] = row["input"]["sample"]["seq"] if row["input"]["has_sample"] else 0
+        output["state"] = EngagementState.ACTIVE if memory["owner"] else EngagementState.IDLE
+        output["event_from"] = output["event_to"] = output["state"]
+        output["wrench"] = (3.0, 2.0, 1.0, 0.0, 0.0, 0.0) if memory["owner"] else 0.0
+        output["stiffness"] = 100.0
+
+    def _run(self):
+        self.code = self.servo.run()
+
+    def start(self, lease=True):
+        if lease:
+            self.post(CommandKind.LEASE, SESSION)
+        self.thread.start()
+        if lease:
+            self.wait_for(lambda: self.servo.sessions.owner == SESSION)
+        return self
+
+    @staticmethod
+    def wait_for(condition, seconds=5.0):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "did not come about in time"
+            time.sleep(0.001)
+
+    def message(self, **changes):
+        self.seq += 1
+        return {
+            "v": 1,
+            "kind": 1,
+            "session": SESSION,
+            "seq": self.seq,
+            "t_sample": time.monotonic_ns(),
+            "position": [0.0, 0.0, 0.5],
+            "orientation": [0.0, 0.0, 0.0, 1.0],
+            **changes,
+        }
+
+    def send(self, socket=None, **changes):
+        (socket or self.client).send(msgpack.packb(self.message(**changes)))
+        return self.seq
+
+    def render(self, timeout_ms=2000):
+        return msgpack.unpackb(self.client.recv()) if self.client.poll(timeout_ms) else None
+
+    def records(self):
+        return self.reader.read(4096)[0]
+
+    def stop(self):
+        if self.thread.is_alive():
+            self.servo.stop_asked = True
+            self.thread.join(10)
+        assert not self.thread.is_alive()
+        return self.code
+
+    def close(self):
+        if self.thread.is_alive():
+            self.stop()
+        self.context.destroy(linger=0)
+        self.socket.close(0)
+
+
+@pytest.fixture
+def free(short_base):
+    bench = Bench(short_base, "free")
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def triggered(short_base):
+    bench = Bench(short_base, "triggered")
+    yield bench
+    bench.close()
+
+
+def test_free_running_answers_every_tick_with_the_newest_sample(free):
+    free.start()
+    for _ in range(5):
+        number = free.send()
+        time.sleep(0.003)
+    time.sleep(0.05)
+    free.stop()
+    renders = []
+    while (render := free.render(0)) is not None:
+        renders.append(render)
+    ticks = [render["tick"] for render in renders]
+    assert len(renders) > 10
+    assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "one render per tick, none twice"
+    assert renders[-1]["seq"] == number
+    assert [render["seq"] for render in renders] == sorted(render["seq"] for render in renders)
+
+
+def test_records_follow_one_another_and_know_what_was_fresh(free):
+    free.start()
+    for _ in range(4):
+        free.send()
+        time.sleep(0.005)
+    free.stop()
+    records = free.records()
+    assert records["tick"].tolist() == list(range(1, len(records) + 1))
+    entered = records["input"]
+    assert entered["fresh"].sum() == 4
+    assert (np.diff(entered["has_sample"].astype(int)) >= 0).all()
+    stale = entered[(entered["has_sample"] == 1) & (entered["fresh"] == 0)]
+    assert (stale["age_ns"] > 0).all()
+    assert (records["budget"] == free.stored.budget[0]).all()
+    timing = records["timing"]
+    assert (timing["started_ns"] >= timing["planned_ns"]).all()
+    assert (timing["computed_ns"] >= timing["started_ns"]).all()
+    assert (timing["sent_ns"] >= timing["computed_ns"]).all()
+
+
+def test_a_long_tick_is_followed_by_skipped_periods_not_by_a_burst(free):
+    free.spend_s = {30: 0.0105}
+    free.start(lease=False)
+    time.sleep(0.1)
+    free.stop()
+    records = free.records()
+    timing = records["timing"]
+    after = int(np.flatnonzero(records["tick"] == 31)[0])
+    assert 10 <= timing["missed"][after] <= 40
+    gaps = np.diff(timing["planned_ns"])
+    assert (gaps == MS * (1 + timing["missed"][1:].astype(np.int64))).all(), "planned times stay on one grid"
+    # A tick that wakes late and the next one, on time, may be close; more than that would be catching up.
+    in_three_ms = [
+        np.sum((timing["started_ns"] >= t) & (timing["started_ns"] < t + 3 * MS)) for t in timing["started_ns"]
+    ]
+    assert max(in_three_ms) <= 3 + 2
+    assert free.ring.header.missed == timing["missed"].sum()
+
+
+def test_at_most_so_many_messages_per_tick(free):
+    free.fail_at = -1
+    for _ in range(3 * MAX_MESSAGES):
+        free.send(session=SESSION + 1)
+    time.sleep(0.2)
+    free.start(lease=False)
+    time.sleep(0.05)
+    free.stop()
+    rejected = free.records()["input"]["rejected"]
+    assert rejected.max() == MAX_MESSAGES
+    assert rejected.sum() == 3 * MAX_MESSAGES
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        (b"", Reject.MALFORMED),
+        (b"\xc1", Reject.MALFORMED),
+        (b"x" * (MAX_MESSAGE_BYTES + 1), Reject.TOO_LONG),
+        ({"session": SESSION + 1}, Reject.NOT_OWNER),
+        ({"seq": 0}, Reject.OUT_OF_RANGE),
+        ({"position": [0.0, float("nan"), 0.0]}, Reject.NOT_FINITE),
+        ({"orientation": [0.0, 0.0, 0.0, 1.1]}, Reject.NOT_UNIT),
+        ({"v": 2}, Reject.VERSION),
+        ([b"a", b"b"], Reject.MALFORMED),
+        ([b"f"] * (3 * MAX_FRAMES), Reject.MALFORMED),
+    ],
+)
+def test_bad_messages_are_counted_with_their_code_and_change_nothing(free, bad, code):
+    free.start()
+    good = free.send()
+    Bench.wait_for(lambda: free.servo.sessions.last_seq == good)
+    before = free.servo.record["input"]["sample"].copy()
+    if isinstance(bad, dict):
+        free.send(**bad)
+    elif isinstance(bad, list):
+        free.client.send_multipart(bad)
+    else:
+        free.client.send(bad)
+    Bench.wait_for(lambda: free.ring.header.rejected == 1)
+    after = free.send()
+    Bench.wait_for(lambda: free.servo.sessions.last_seq == after)
+    free.stop()
+    assert before["seq"] == good
+    records = free.records()
+    hits = records["input"][records["input"]["rejected"] > 0]
+    assert hits["rejected"].tolist() == [1]
+    assert hits["reject_code"].tolist() == [code]
+    assert hits["sample"]["seq"].tolist() == [good]
+
+
+def test_sequence_going_back_is_refused_until_a_new_lease(free):
+    free.start()
+    free.send(seq=10)
+    Bench.wait_for(lambda: free.servo.sessions.last_seq == 10)
+    free.send(seq=9)
+    Bench.wait_for(lambda: free.ring.header.rejected == 1)
+    free.post(CommandKind.RELEASE, SESSION)
+    free.post(CommandKind.LEASE, SESSION)
+    Bench.wait_for(lambda: free.servo.sessions.owner == SESSION and not free.servo.sessions.has_sample)
+    free.send(seq=1)
+    Bench.wait_for(lambda: free.servo.sessions.last_seq == 1)
+    free.stop()
+    assert (free.records()["input"]["reject_code"] == Reject.SEQUENCE).sum() == 1
+
+
+def test_client_that_stops_reading_costs_itself_only(free):
+    """Renders that cannot be queued are counted; ticks go on, in time, and nothing is raised."""
+    free.client.set(zmq.RCVHWM, 1)
+    deaf = free.context.socket(zmq.DEALER)
+    deaf.set(zmq.LINGER, 0)
+    deaf.set(zmq.RCVHWM, 1)
+    deaf.set(zmq.RCVBUF, 4096)
+    deaf.connect(free.endpoint)
+    free.start()
+    free.send(deaf)
+    Bench.wait_for(lambda: free.ring.header.dropped > 50, 20.0)
+    assert free.stop() == ExitCode.OK
+    records = free.records()
+    assert records["timing"]["dropped_renders"][-1] == free.ring.header.dropped
+    assert (np.diff(records["timing"]["dropped_renders"].astype(int)) <= 1).all()
+
+
+def test_renders_to_a_client_that_is_gone_are_dropped(free):
+    free.start()
+    free.send()
+    assert free.render() is not None
+    free.client.close()
+    Bench.wait_for(lambda: free.ring.header.dropped > 5)
+    assert free.stop() == ExitCode.OK
+
+
+def test_triggered_runs_exactly_one_tick_per_sample(triggered):
+    triggered.start()
+    for _ in range(50):
+        number = triggered.send()
+        render = triggered.render()
+        assert render["seq"] == number
+    triggered.stop()
+    records = triggered.records()
+    fresh = records[records["input"]["fresh"] == 1]
+    assert len(fresh) == 50
+    assert (fresh["input"]["age_ns"] == 0).all()
+    assert (fresh["input"]["command"]["id"] == 0).all()
+    assert len(records) == 52, "50 samples, the lease, the end"
+
+
+def test_triggered_samples_that_wait_each_get_their_tick_and_render(triggered):
+    triggered.start()
+    sent = [triggered.send() for _ in range(20)]
+    assert [triggered.render()["seq"] for _ in sent] == sent
+    assert triggered.render(20) is None
+
+
+def test_triggered_commands_run_a_tick_of_their_own_without_a_render(triggered):
+    triggered.start()
+    triggered.send()
+    triggered.render()
+    triggered.post(CommandKind.RENEW, SESSION)
+    Bench.wait_for(lambda: triggered.ring.count == 3)
+    assert triggered.render(20) is None
+    row = triggered.records()[-1]
+    assert (row["input"]["fresh"], row["input"]["age_ns"], row["output"]["command_id"]) == (0, 0, 2)
+    assert row["input"]["has_sample"] == 1
+
+
+def test_triggered_refused_samples_run_no_tick(triggered):
+    triggered.start()
+    triggered.send(position=[float("nan")] * 3)
+    time.sleep(0.05)
+    assert triggered.ring.count == 1
+    triggered.send()
+    triggered.render()
+    assert triggered.records()["input"]["rejected"].tolist() == [0, 1]
+
+
+def test_triggered_silence_lets_time_pass_after_the_lease(triggered):
+    """Nothing for lease_ms (200): ticks run by themselves with the true age, until the owner is gone."""
+    triggered.start()
+    triggered.send()
+    triggered.render()
+    time.sleep(0.1)
+    assert triggered.ring.count == 2
+    Bench.wait_for(lambda: triggered.ring.count > 22)
+    rows = triggered.records()[2:]
+    assert (rows["input"]["fresh"] == 0).all()
+    assert (rows["input"]["age_ns"] >= 200 * MS).all()
+    assert (np.diff(rows["input"]["age_ns"]) > 0).all()
+    triggered.post(CommandKind.RELEASE, SESSION)
+    Bench.wait_for(lambda: triggered.servo.sessions.owner == 0)
+    time.sleep(0.02)
+    resting = triggered.ring.count
+    time.sleep(0.3)
+    assert triggered.ring.count == resting
+
+
+@pytest.mark.parametrize("clocking", ["free", "triggered"])
+def test_end_is_a_recorded_command(short_base, clocking):
+    bench = Bench(short_base, clocking)
+    bench.start(lease=False)
+    assert bench.stop() == ExitCode.OK
+    row = bench.records()[-1]
+    assert (row["input"]["command"]["kind"], row["input"]["command"]["id"]) == (CommandKind.SHUTDOWN, OWN_COMMAND_ID)
+    assert row["output"]["stopped"] == 1
+    bench.close()
+
+
+def test_silent_supervisor_is_noticed(free):
+    free.ring.header.supervisor_heartbeat_ns = time.monotonic_ns() - 10**10
+    free.start()
+    Bench.wait_for(lambda: free.servo.supervisor_lost)
+    free.stop()
+    lost = free.records()["input"]["supervisor_lost"]
+    assert lost.any()
+    assert (np.diff(lost.astype(int)) >= 0).all(), "once lost, lost in every later tick"
+
+
+@pytest.mark.parametrize("clocking", ["free", "triggered"])
+def test_tick_that_raises_ramps_down_and_says_so(short_base, clocking, capfd):
+    bench = Bench(short_base, clocking)
+    bench.start()
+    bench.fail_at = 10
+    steps = int(bench.stored.settings["ramp_fault_ticks"][0])
+    for _ in range(12):
+        bench.send()
+        bench.render(50)
+    bench.thread.join(10)
+    assert bench.code == ExitCode.TICK_RAISED
+    assert bench.ring.header.failed_tick == 10
+    assert "stand-in for a kernel that raises" in capfd.readouterr().err
+    tail = bench.records()[9:]
+    assert len(tail) == steps + 1
+    force = tail["output"]["wrench"][:, 0]
+    assert force[0] == pytest.approx(3.0)
+    assert np.allclose(np.diff(force), -3.0 / steps), "an even ramp"
+    last = tail[-1]["output"]
+    assert not last["wrench"].any()
+    assert not last["stiffness"].any()
+    assert (last["state"], last["event_from"], last["event_to"]) == (6, 3, 6)
+    assert tail["tick"].tolist() == list(range(10, 10 + len(tail)))
+    bench.close()
+
+
+def test_snapshots_come_at_their_ticks_and_can_be_unpacked(triggered):
+    triggered.servo.put_snapshot()
+    assert triggered.reader.snapshot()[0] == 0
+    triggered.start()
+    for _ in range(SNAPSHOT_EVERY):
+        triggered.send()
+        triggered.render()
+    tick, data = triggered.reader.snapshot()
+    assert tick == SNAPSHOT_EVERY
+    _, touch = unpack_snapshot(data, triggered.stored.model)
+    assert touch["owner"][0] == SESSION
+
+
+def test_record_views_address_the_right_fields():
+    from bridge import servo
+
+    record = np.zeros(1, RECORD)
+    words = memoryview(record.view(np.uint8))
+    words.cast("q")[servo._AGE] = 11
+    words.cast("I")[servo._MISSED] = 12
+    words[servo._FRESH] = 1
+    words.cast("q")[servo._SENT] = 13
+    assert record["input"]["age_ns"][0] == 11
+    assert record["timing"]["missed"][0] == 12
+    assert record["input"]["fresh"][0] == 1
+    assert record["timing"]["sent_ns"][0] == 13
