@@ -75,7 +75,7 @@ def passages(way_points: np.ndarray, triangles: np.ndarray, chunk: int = 4096) -
 
 
 def distance_to_triangles(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
-    """Distance of each point (n, 3) to the nearest of the triangles (m, 3, 3), in m: plane if above the inside, else edges."""
+    """Distance of each point (n, 3) to the nearest triangle of (m, 3, 3), in m: by its plane or its edges."""
     best = np.full(len(points), np.inf)
     a, b, c = triangles[:, 0], triangles[:, 1], triangles[:, 2]
     normal = np.cross(b - a, c - a)

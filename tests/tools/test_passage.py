@@ -34,7 +34,7 @@ def test_polyline_through_a_wall_is_found_and_beside_it_is_not():
 
 
 def test_no_leak_between_triangles_that_share_an_edge():
-    """Two triangles share the diagonal of a square with coordinates that do not round nicely: every ray must hit one."""
+    """Two triangles share a diagonal whose coordinates do not round nicely: every ray through it must hit one."""
     generator = np.random.default_rng(5)
     corners = np.array([[0, 0, 0.1], [1, 0, 0.1], [1, 1, 0.1], [0, 1, 0.1]])
     corners[:, :2] += generator.uniform(-0.2, 0.2, size=(4, 2))

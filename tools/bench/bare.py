@@ -1,4 +1,4 @@
-"""The floor to measure against: a loop that only wakes up, and an echo that only answers. Each is a process of its own."""
+"""The floor to measure against: a loop that only wakes up, and an echo that only answers; each a process."""
 
 import json
 import subprocess

@@ -8,12 +8,14 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from bridge.ring import RingError, RingReader
-from bridge.runtime import RuntimeDirectory
+from bridge.ring import TICKING, RingError, RingReader
+from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError
+from haptics.states import EngagementState
 
 START_TIMEOUT_S = 180.0
 
@@ -25,27 +27,47 @@ class Daemon:
         self.name = f"bench-{uuid.uuid4().hex[:8]}"
         self.runtime = RuntimeDirectory(self.name)
         self.environment = {**os.environ, **(environment or {})}
-        self.output = tempfile.TemporaryFile()
+        self.output = tempfile.TemporaryFile()  # noqa: SIM115
         self.began_ns = time.monotonic_ns()
         command = [sys.executable, "-m", "bridge.cli", "run", str(config), "--name", self.name, *arguments]
         self.process = subprocess.Popen(command, stdout=self.output, stderr=subprocess.STDOUT, env=self.environment)
         self.ring: RingReader | None = None
         self.hands: list[subprocess.Popen] = []
 
-    def wait_first_tick(self) -> float:
-        """Seconds from the start of the process to its first tick; raises RuntimeError with its output when it dies."""
+    def _wait(self, reached: Callable[[RingReader], bool], what: str) -> None:
         until = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < until:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the daemon ended with code {self.process.returncode}:\n{self.text()}")
             with contextlib.suppress(RingError, OSError):
                 self.ring = self.ring or RingReader(self.runtime.ring_path)
-                row = self.ring.newest()
-                if row is not None:
-                    self.ring.seek_oldest()
-                    return (time.monotonic_ns() - self.began_ns) * 1e-9
+                if reached(self.ring):
+                    return
             time.sleep(0.01)
-        raise RuntimeError(f"no tick within {START_TIMEOUT_S:.0f} s:\n{self.text()}")
+        raise RuntimeError(f"no {what} within {START_TIMEOUT_S:.0f} s:\n{self.text()}")
+
+    def wait_ready(self) -> None:
+        """Wait until clients are served (a triggered daemon does not tick before the first sample)."""
+        self._wait(lambda ring: ring.header.ready == TICKING, "readiness")
+        self._wait(lambda _: bool(self.endpoints()), "endpoints")
+
+    def wait_first_tick(self) -> float:
+        """Seconds from the start of the process to its first tick; raises RuntimeError with its output when it dies."""
+        self._wait(lambda ring: ring.newest() is not None, "tick")
+        seconds = (time.monotonic_ns() - self.began_ns) * 1e-9
+        self.wait_ready()
+        return seconds
+
+    def wait_engaged(self) -> None:
+        """Wait until a hand feels the scene at full gains."""
+        self._wait(lambda ring: ring.newest()["output"]["state"] == EngagementState.ACTIVE, "engaged hand")
+
+    def endpoints(self) -> dict[str, str]:
+        """Addresses of the sockets; empty while the daemon is starting."""
+        try:
+            return self.runtime.read_endpoints()
+        except RuntimeDirectoryError:
+            return {}
 
     def text(self) -> str:
         self.output.seek(0)

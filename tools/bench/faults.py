@@ -54,10 +54,11 @@ class Press:
         self.daemon = Daemon(config, *(("--log", log) if log else ()))
         self.daemon.wait_first_tick()
         command = [sys.executable, "-m", "tools.bench.presser", self.daemon.name, mode]
-        self.client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.client = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert self.client.stdout is not None
         if not self.client.stdout.readline():
-            raise RuntimeError(f"the pressing client died\n{self.daemon.text()}")
+            self.__exit__()
+            raise RuntimeError("the pressing client died, its reason is above")
 
     def watch(self, seconds: float) -> np.ndarray:
         return self.daemon.records(seconds)
@@ -171,7 +172,7 @@ def disk_full(directory: Path) -> dict:
     with Press(directory, log="/dev/full") as press:
         socket = zmq.Context.instance().socket(zmq.SUB)
         socket.setsockopt(zmq.SUBSCRIBE, b"")
-        socket.connect(press.daemon.runtime.read_endpoints()["events"])
+        socket.connect(press.daemon.endpoints()["events"])
         rows = press.watch(3.0)
         told = False
         while socket.poll(1500) and not told:
@@ -189,7 +190,7 @@ def slow_subscriber(directory: Path) -> dict:
         socket = zmq.Context.instance().socket(zmq.SUB)
         socket.setsockopt(zmq.SUBSCRIBE, b"")
         socket.setsockopt(zmq.RCVHWM, 1)
-        socket.connect(press.daemon.runtime.read_endpoints()["state"])
+        socket.connect(press.daemon.endpoints()["state"])
         rows = press.watch(2.0)
         socket.close(0)
     held = bool(np.all(_force(rows)[-100:] > 0))

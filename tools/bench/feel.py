@@ -9,7 +9,7 @@ import numpy as np
 
 from bridge.config import Config
 from bridge.recordings import read_recording
-from bridge.scene.mesh import load_mesh
+from bridge.scene.mesh import read_mesh
 from bridge.scene.paths import resolve
 from bridge.scene.primitives import make_primitive
 from rtcore.step import step
@@ -39,7 +39,7 @@ def _config(body: dict, start: tuple[float, float, float], friction: float = 0.0
 
 
 def _box_push(half: np.ndarray, goal: np.ndarray, reach: float) -> np.ndarray:
-    """Where a frictionless tip rests when the hand is at goal (n, 3): the nearest point of the rounded box, closed form."""
+    """Where a frictionless tip rests when the hand is at goal (n, 3): the nearest point of the rounded box."""
     nearest = np.clip(goal, -half, half)
     away = goal - nearest
     distance = np.linalg.norm(away, axis=1)
@@ -96,21 +96,22 @@ def made_motion(seconds: float = 8.0) -> np.ndarray:
 
 
 def _press(motion: np.ndarray, name: str) -> np.ndarray:
-    """Scale a motion into the shape's size so that it dips DEPTH below what stops the tip."""
-    motion = motion * (0.1 / np.ptp(motion, axis=0).max())
-    top = {"plane": 0.0, "sphere": 0.06, "edge": 0.025, "wall_0.5mm": WALL / 2}[name]
-    if name in ("sphere", "edge"):  # a hand keeps its distance from the centre, or it would come in from inside
-        goal = motion + [0.0, 0.0, top + RADIUS]
-        distance_low = top + RADIUS - DEPTH
-        if name == "sphere":
-            length = np.linalg.norm(goal, axis=1)
-            return goal * (np.maximum(length, distance_low) / np.maximum(length, 1e-9))[:, None]
-        outside = np.maximum(np.abs(goal[:, 0]) - 0.025, goal[:, 2] - 0.025)
-        lift = np.maximum(RADIUS - DEPTH - outside, 0.0)
-        goal[:, 2] += lift
-        return goal
-    goal = motion - [0.0, 0.0, motion[:, 2].min()]
-    return goal + [0.0, 0.0, top + RADIUS - DEPTH]
+    """Scale a motion into the shape's size so that the hand dips DEPTH below what stops the tip, and no deeper.
+
+    Where it would go deeper it is moved out again: upwards, from the centre of the sphere, or from the edge of the box.
+    """
+    goal = motion * (0.1 / np.ptp(motion, axis=0).max())
+    inside = RADIUS - DEPTH
+    if name == "sphere":
+        goal = goal + np.array([0.0, 0.0, 0.06])
+        distance = np.linalg.norm(goal, axis=1)
+        return goal * (np.maximum(distance, 0.06 + inside) / np.maximum(distance, 1e-9))[:, None]
+    if name == "edge":
+        goal = goal + np.array([0.025, 0.0, 0.025])
+        out = np.maximum(inside - np.maximum(goal[:, 0], goal[:, 2]) + 0.025, 0.0)
+        return goal + out[:, None] * np.array([1.0, 0.0, 1.0])
+    top = 0.0 if name == "plane" else WALL / 2
+    return goal + np.array([0.0, 0.0, top + inside - goal[:, 2].min()])
 
 
 def _approach(start: np.ndarray, goal: np.ndarray, speed: float = 0.2) -> np.ndarray:
@@ -160,7 +161,7 @@ def wall_strokes(speed: float, radius: float, strokes: int, seed: int = 7) -> in
 
 def contact_cost(mesh_name: str, ticks: int = 4000) -> dict:
     """Time of the contact part alone (rtcore.step) while pressing and dragging over a large mesh."""
-    mesh = load_mesh(resolve(mesh_name, Path.cwd()))
+    mesh = read_mesh(resolve(mesh_name, Path.cwd()))
     size = np.ptp(mesh.vertices, axis=0)
     scale = 0.2 / size.max()
     low, high = mesh.vertices.min(axis=0) * scale, mesh.vertices.max(axis=0) * scale
@@ -234,7 +235,7 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
 
 FIGURE = Figure(
     "feel",
-    "Recorded hands pressed into plane, sphere, edge and 0.5 mm wall, against closed forms; pop-through decided exactly.",
+    "Recorded hands pressed into plane, sphere, edge and 0.5 mm wall, beside closed forms; passages decided exactly.",
     add_arguments,
     run,
 )

@@ -13,7 +13,7 @@ from tools.bench.common import Figure, Progress, Result, percentiles
 from tools.bench.daemon import Daemon
 
 PERIOD_US = 1000.0
-SETTLE_S = 1.5
+SETTLE_S = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +49,8 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         with Daemon(arguments.config) as daemon:
             starts.append(daemon.wait_first_tick())
             daemon.hand(*hand)
-            time.sleep(SETTLE_S)  # the hand connects and engages; what is measured is the tick, not the start
+            daemon.wait_engaged()
+            time.sleep(SETTLE_S)
             assert daemon.ring is not None
             daemon.ring.seek_newest()
             servo = daemon.pid_of("bridge.servo")

@@ -1,4 +1,7 @@
-"""A client that presses into the ground until it is killed, stopped or told to misbehave: `python -m tools.bench.presser NAME MODE`."""
+"""A client that presses into the ground until it is killed, stopped or told to misbehave.
+
+``python -m tools.bench.presser NAME MODE`` with MODE hold, nan or jump; the scene is that of the faults figure.
+"""
 
 import math
 import sys
@@ -17,7 +20,7 @@ def main(name: str, mode: str) -> None:
     with Client(name) as client:
         client.lease()
         client.set_gains(1e9, 0.0)  # the card caps it: the most that this device is allowed
-        position = list(client.greeting["scene"]["start_device"])
+        position = list(client.greeting["scene"]["start"])
         due = time.monotonic_ns()
 
         def send(z: float) -> None:
@@ -31,11 +34,9 @@ def main(name: str, mode: str) -> None:
         for _ in range(50):
             send(top)
         client.arm()
-        newest = None
-        while newest is None or newest.state != EngagementState.ACTIVE:
-            due = max(due, time.monotonic_ns() - PERIOD_NS)
-            send(top)
-            newest = client._newest
+        while client.exchange((position[0], position[1], top)).state != EngagementState.ACTIVE:
+            time.sleep(PERIOD_NS * 1e-9)
+        due = time.monotonic_ns()
         z = top
         while z > top - DEPTH:
             z -= SPEED * 1e-3

@@ -28,6 +28,7 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         with Daemon(arguments.config, "--log", str(path)) as daemon:
             daemon.wait_first_tick()
             daemon.hand(*hand)
+            daemon.wait_engaged()
             time.sleep(arguments.seconds)
         progress("executing again in this process")
         log = read_log(path)
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         progress("executing again in a new process")
         command = [sys.executable, "-m", "bridge.cli", "reexec", str(path), "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        there = json.loads(done.stdout.strip().splitlines()[-1])
+        there = json.loads(done.stdout)
         megabytes = path.stat().st_size / 1e6
     figures = {
         "ticks": here.ticks,

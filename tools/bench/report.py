@@ -29,8 +29,8 @@ def render_report(figures: list[Figure], results: dict[str, Result], machine: di
     lines = [
         "# Results",
         "",
-        "Made by `python -m tools.bench all --report docs/results.md`. Absolute times on shared machines wander: compare medians and the",
-        "peers of the same run.",
+        "Made by `python -m tools.bench all --report docs/results.md`. Absolute times on shared machines wander:",
+        "compare medians, and the peers of the same run.",
         "",
         "Machine: " + ", ".join(f"{key} {value}" for key, value in machine.items()) + ".",
         "",

@@ -52,17 +52,16 @@ def _echo(address: str, count: int) -> np.ndarray:
 
 
 def _daemon(config: Path, transport: str, count: int) -> np.ndarray:
-    arguments = ["--clocking", "triggered", "--transport", transport]
-    if transport == "tcp":
-        arguments += ["--port", str(TCP_PORT)]
-    with Daemon(config, *arguments) as daemon:
-        daemon.wait_ready()
-        with Client(daemon.name) as client:
-            client.lease()
-            start = np.array(client.greeting["scene"]["start_device"])
-            client.exchange(start)
-            client.arm()
-            return _round_trips(lambda i: client.exchange(start + [0.0, 0.0, 1e-4 * np.sin(i * 0.01)]), count)
+    with tempfile.TemporaryDirectory() as directory:
+        variant = Path(directory) / config.name
+        variant.write_text(f'{config.read_text()}\n[sockets]\ntransport = "{transport}"\nport = {TCP_PORT}\n')
+        with Daemon(variant, "--clocking", "triggered") as daemon:
+            daemon.wait_ready()
+            with Client(daemon.name) as client:
+                client.lease()
+                client.exchange((0.0, 0.0, 0.0))
+                client.arm(reanchor=True)
+                return _round_trips(lambda i: client.exchange((0.0, 0.0, 1e-3 * np.sin(i * 0.01))), count)
 
 
 def run(arguments: argparse.Namespace, progress: Progress) -> Result:
