@@ -74,23 +74,31 @@ sys.exit(code)
 """
 
 
-def write_config(directory: Path, extra: str = "") -> Path:
-    """A configuration file of the test scene, with further TOML appended."""
+def write_config(directory: Path, extra: str = "", scene: str = CONFIG) -> Path:
+    """A configuration file of the test scene, or of another one, with further TOML appended."""
     path = directory / "scene.toml"
-    path.write_text(CONFIG + extra)
+    path.write_text(scene + extra)
     return path
 
 
 class DaemonProcess:
-    """A daemon on the test scene, started in a process of its own under a private runtime base."""
+    """A daemon on the test scene or another one, started in a process of its own under a private runtime base."""
 
-    def __init__(self, extra: str = "", *, name: str = "default", base: Path | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        extra: str = "",
+        *,
+        scene: str = CONFIG,
+        name: str = "default",
+        base: Path | None = None,
+        **options: Any,
+    ) -> None:
         # Short, because the paths of local sockets must be.
         self._own = base is None
         self.base = Path(tempfile.mkdtemp(prefix="hd-", dir="/tmp")) if base is None else base
         self.name = name
         self.environment = {**os.environ, "HAPTICD_RUNTIME_DIR": str(self.base)}
-        config = write_config(self.base, extra)
+        config = write_config(self.base, extra, scene)
         self.errors = open(self.base / f"{name}.stderr", "w+b")  # noqa: SIM115
         self.process = subprocess.Popen(
             [sys.executable, "-c", RUN.format(root=str(ROOT)), str(config), json.dumps({"name": name, **options})],

@@ -1,0 +1,375 @@
+"""``hapticd demo``: the whole program at work in ten seconds, with a simulated hand in the place of a device.
+
+The hand is a process of its own and an ordinary client: ``python -m bridge.demo NAME SECONDS``.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridge.exit_codes import ExitCode
+from bridge.progress import Progress
+
+ROOT = str(Path(__file__).resolve().parent.parent)
+CONFIG = Path(ROOT) / "configs" / "demo.toml"
+NAME = "demo"
+
+DEPTH = 0.008
+"""How far under the surface the hand would like to be, m."""
+SPEED = 0.07
+"""Of the drag, m/s."""
+
+LEAD_S = 3.0
+"""For the hand's process to start, to engage and to leave, s."""
+
+HOLDS = 8
+"""How often the hand takes hold again when the daemon has dropped the forces because samples came late."""
+
+CHECKED_MOMENTS = 250
+"""Moments of the run at which the distance from tip to mesh is measured again, independently of the daemon."""
+
+
+class DemoError(RuntimeError):
+    """The demonstration could not be done; the text is one sentence."""
+
+
+# ---- the hand's process ----------------------------------------------------------------------------------------------
+
+
+def feel(name: str, seconds: float) -> None:
+    """Be the hand of daemon ``name``: follow a way over the surface for so many s, yielding to the force.
+
+    Raises HapticdError when the daemon does not give forces or takes them away.
+    """
+    from bridge.client import HapticdError
+    from bridge.demo_path import SurfacePath, surface_way
+    from bridge.hands import run_hand
+    from bridge.moment import body_triangles
+    from bridge.runtime import RuntimeDirectory, read_assembly
+    from haptics.cards import card_from_dict
+    from haptics.hands import DeviceDynamics, SimulatedHand
+
+    stored = read_assembly(RuntimeDirectory(name))
+    card = card_from_dict({key: value for key, value in stored.card.items() if value is not None})
+    way = surface_way(np.concatenate(body_triangles(stored.model)))
+    path = SurfacePath(way, np.array(stored.start), depth=DEPTH, speed=SPEED)
+    SimulatedHand(path).step(1e-3, np.zeros(6))  # its kernel is compiled or loaded now, not with forces on
+    ends = time.monotonic() + seconds
+    for _ in range(HOLDS):
+        report = run_hand(
+            "sim",
+            daemon=name,
+            client_name="demo hand",
+            duration_s=ends - time.monotonic(),
+            path=path,
+            device=DeviceDynamics.from_card(card),
+        )
+        if report.ok or ends - time.monotonic() < 1.0:
+            return
+        # a machine that was busy elsewhere for more than 20 ms made the daemon drop the forces: take hold again
+        print(f"took hold again: {report.ended}", flush=True)
+    raise HapticdError("hand", report.ended)
+
+
+# ---- the demonstration -----------------------------------------------------------------------------------------------
+
+
+class _Watch(threading.Thread):
+    """Prints a line about the present while the daemon runs, and ends the daemon when the hand fails."""
+
+    def __init__(self, ring: Path, hand: subprocess.Popen[bytes], dt: float, force_max: float, quiet: bool) -> None:
+        super().__init__(daemon=True)
+        self._ring, self._hand, self._dt, self._full, self._quiet = ring, hand, dt, force_max, quiet
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        from bridge.moment import moment
+        from bridge.ring import RingError, RingReader
+
+        reader = None
+        with contextlib.suppress(RingError):  # without it there are no lines, and nothing else is lost
+            reader = RingReader(self._ring, register=False)
+        terminal = sys.stdout.isatty()
+        while not self.over.wait(0.1 if terminal else 2.0):
+            record = None if reader is None else reader.newest()
+            if record is not None and not self._quiet:
+                now = moment(record, self._dt)
+                strength = float(np.linalg.norm(now.force))
+                bar = "#" * min(24, round(24 * strength / (0.4 * self._full)))
+                line = f"  {now.seconds:5.1f} s  {now.state.name:<9}  {strength:5.2f} N  {bar:<24}"
+                print("\r" + line if terminal else line.rstrip(), end="" if terminal else "\n", flush=True)
+            if self._hand.poll() not in (None, 0):
+                os.kill(os.getpid(), signal.SIGINT)  # ends the daemon by its ordinary way
+                break
+        if terminal and not self._quiet:
+            print("\r" + " " * 60 + "\r", end="", flush=True)
+
+
+def run_demo(*, seconds: float = 10.0, out: Path = Path("out"), window: bool = True, as_json: bool = False) -> int:
+    """Run the demonstration and return an exit code.
+
+    Leaves ``demo.mcap``, ``demo-scene.png`` and ``demo-plot.png`` in ``out``. Raises DemoError and what reading and
+    assembling the configuration raise.
+    """
+    from bridge.daemon import prepare, viewer_command
+    from bridge.runtime import RuntimeDirectory
+    from bridge.supervisor import python_module, run_daemon
+    from bridge.view import NoDisplay, check_display
+
+    def say(text: str = "") -> None:
+        if not as_json:
+            print(text, flush=True)
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise DemoError(f"cannot write into {out}: {error.strerror}; choose another folder with --out") from None
+    log = out / "demo.mcap"
+    began = time.monotonic()
+    say("hapticd demo: a simulated hand feels a mesh at 1 kHz")
+    viewer = None
+    if window:
+        try:
+            check_display()
+            viewer = viewer_command(NAME)
+        except NoDisplay as error:
+            say(f"  {error}")
+    hand: subprocess.Popen[bytes] | None = None
+    watch: _Watch | None = None
+    words: list[str] = []
+    first_tick = 0.0
+    with Progress(quiet=as_json) as progress:
+        assembly = prepare(CONFIG, clocking="free", progress=progress)
+        row = assembly.settings[0]
+        runtime = RuntimeDirectory(NAME)
+        if not runtime.is_running():
+            log.unlink(missing_ok=True)
+
+        def ready(_: dict[str, Any]) -> None:
+            nonlocal hand, watch, first_tick
+            progress.close()
+            first_tick = time.monotonic() - began
+            say(
+                f"  scene: {assembly.config.scene.name}, {assembly.triangle_count} triangles;"
+                f" first tick after {first_tick:.1f} s; feeling it for {seconds:g} s ..."
+            )
+            hand = subprocess.Popen(
+                python_module("bridge.demo", NAME, str(seconds)),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))},
+                start_new_session=True,
+            )
+            watch = _Watch(runtime.ring_path, hand, float(row["dt"]), float(row["force_max"]), as_json)
+            watch.start()
+
+        totals: dict[str, Any] = {}
+        try:
+            code = run_daemon(
+                assembly,
+                name=NAME,
+                duration=seconds + LEAD_S,
+                log=log,
+                viewer=viewer,
+                on_progress=progress.kernels,
+                on_ready=ready,
+                on_end=totals.update,
+                on_message=words.append,
+            )
+        finally:
+            if watch is not None:
+                watch.over.set()
+                watch.join(2.0)
+            regrips, complaint = _end(hand)
+    if complaint:
+        raise DemoError(f"the simulated hand failed: {complaint}")
+    if code != ExitCode.OK or not log.exists():
+        print("hapticd: " + ("; ".join(words) or "the daemon did not run"), file=sys.stderr)
+        return int(code) or int(ExitCode.FAILURE)
+    if regrips:
+        say(f"  samples came late (a busy machine), so forces were dropped and the hand took hold again: {regrips} x")
+    return _report(log, out, first_tick, totals, as_json)
+
+
+def _end(hand: subprocess.Popen[bytes] | None) -> tuple[int, str]:
+    """End the hand's process: how often it took hold again, and its last line when it failed by itself."""
+    if hand is None:
+        return 0, ""
+    try:
+        told, complained = hand.communicate(timeout=3.0)
+    except subprocess.TimeoutExpired:
+        hand.terminate()
+        told, _ = hand.communicate()
+        return told.count(b"took hold again"), ""
+    lines = complained.decode(errors="replace").strip().splitlines()
+    complaint = "" if hand.returncode == 0 else (lines[-1] if lines else f"exit code {hand.returncode}")
+    return told.count(b"took hold again"), complaint
+
+
+def measure(records: np.ndarray, dt: float) -> dict[str, Any]:
+    """Figures of a run from its (n,) RECORD: tick time and lateness (us), misses, forces (N), depth and gap (mm)."""
+    timing, output = records["timing"], records["output"]
+    report = output["report"]
+    force = np.linalg.norm(output["wrench"][:, :3], axis=1)
+    touching = report["contact_count"] > 0
+    gaps = report["smallest_gap"][touching]
+    away = np.linalg.norm(output["device_position"] - output["proxy_position"], axis=1)
+    felt = force[touching & (force > 0.0)]
+    return {
+        "ticks": len(records),
+        "seconds": len(records) * dt,
+        "tick_us": _percentiles((timing["computed_ns"] - timing["started_ns"]) * 1e-3),
+        "lateness_us": _percentiles((timing["started_ns"] - timing["planned_ns"]) * 1e-3),
+        "missed": int(timing["missed"].sum()),
+        "contact_fraction": float(touching.mean()),
+        "force_mean_N": float(felt.mean()) if len(felt) else 0.0,
+        "force_max_N": float(force.max()),
+        "device_depth_max_mm": 1e3 * float(away[touching].max()) if touching.any() else 0.0,
+        "gap_min_mm": 1e3 * float(gaps.min()) if len(gaps) else None,
+        "degraded_ticks": int(np.count_nonzero(report["degraded"])),
+    }
+
+
+def _percentiles(values: np.ndarray) -> dict[str, float]:
+    p50, p99, p999 = np.percentile(values, (50.0, 99.0, 99.9))
+    return {"p50": float(p50), "p99": float(p99), "p999": float(p999), "max": float(values.max())}
+
+
+def distance_by_trimesh(model: Any, points: np.ndarray) -> np.ndarray:
+    """(n,) distance (m) from points (n, 3) to the surfaces, by trimesh: code that shares nothing with the daemon."""
+    from trimesh.triangles import closest_point
+
+    from bridge.moment import body_triangles
+
+    triangles = np.concatenate(body_triangles(model))
+    distances = np.zeros(len(points))
+    for i, point in enumerate(points):
+        nearest = closest_point(triangles, np.broadcast_to(point, (len(triangles), 3)))
+        distances[i] = np.linalg.norm(nearest - point, axis=1).min()
+    return distances
+
+
+def picture_moment(records: np.ndarray) -> float:
+    """Seconds from the first tick of a moment worth a picture: a strong, typical force in the last third of contact."""
+    force = np.linalg.norm(records["output"]["wrench"][:, :3], axis=1)
+    seconds = (records["timing"]["started_ns"] - records["timing"]["started_ns"][0]) * 1e-9
+    felt = np.flatnonzero(force > 0.25 * force.max()) if force.max() > 0.0 else np.arange(len(records))
+    late = felt[2 * len(felt) // 3 :]
+    return float(seconds[late[np.argsort(force[late])[int(0.9 * (len(late) - 1))]]])
+
+
+def _report(log_path: Path, out: Path, first_tick: float, totals: dict[str, Any], as_json: bool) -> int:
+    from bridge.log.plot import plot_log
+    from bridge.log.reader import read_log
+    from bridge.log.reexec import reexecute
+    from bridge.picture import draw_log
+
+    with Progress(quiet=as_json) as progress:
+        progress("reading the log", 0, 4)
+        log = read_log(log_path)
+        records = log.records
+        dt = float(log.settings[0]["dt"])
+        figures = measure(records, dt)
+        touched = np.flatnonzero(records["output"]["report"]["contact_count"] > 0)
+        if not len(touched):
+            raise DemoError("the hand never touched the mesh; is configs/demo.toml changed?")
+        progress("measuring the distance again", 1, 4)
+        some = touched[np.linspace(0, len(touched) - 1, min(CHECKED_MOMENTS, len(touched))).astype(int)]
+        tip = float(log.model.world[0]["tip_radius"])
+        distance = distance_by_trimesh(log.model, records["output"]["proxy_position"][some])
+        figures["independent_gap_min_mm"] = 1e3 * float(distance.min() - tip)
+        progress("drawing", 2, 4)
+        scene = draw_log(
+            log_path,
+            out / "demo-scene.png",
+            at=picture_moment(records),
+            title="hapticd demo: a probe dragged over a mesh by a simulated hand",
+        )
+        plot = plot_log(log, out / "demo-plot.png", title="hapticd demo")
+        progress("executing the log again", 3, 4)
+        again = reexecute(log)
+    figures["ticks_differing"] = again.ticks_differing
+    figures["ticks_executed_again"] = again.ticks
+    files = {"log": str(log_path), "scene": str(scene), "plot": str(plot)}
+    passed = figures["independent_gap_min_mm"] > 0.0
+    if as_json:
+        import json
+
+        print(json.dumps({**figures, "first_tick_s": first_tick, "servo": totals, "files": files, "ok": again.same}))
+    else:
+        print(_text(figures, files, again, len(some)), flush=True)
+    if not passed:
+        raise DemoError("the tip was inside the mesh: that is a bug, please report it with out/demo.mcap")
+    return int(ExitCode.OK if again.same else ExitCode.DIFFERENT)
+
+
+def _text(figures: dict[str, Any], files: dict[str, str], again: Any, checked: int) -> str:
+    tick, late = figures["tick_us"], figures["lateness_us"]
+    command = _command()
+    longest = max(len(file) for file in files.values())
+    lines = [
+        "",
+        "What was measured",
+        f"  tick time   p50 {tick['p50']:.0f} us, p99 {tick['p99']:.0f} us, longest {tick['max']:.0f} us (of 1000 us)",
+        f"  lateness    p50 {late['p50']:.0f} us, p99 {late['p99']:.0f} us, largest {late['max']:.0f} us;"
+        f" {figures['missed']} of {figures['ticks']} periods missed",
+        f"  force       mean {figures['force_mean_N']:.2f} N in contact, largest {figures['force_max_N']:.2f} N;"
+        f" in contact {100 * figures['contact_fraction']:.0f} % of the time",
+        f"  no passing  the device was up to {figures['device_depth_max_mm']:.1f} mm beyond the surface, the tip never:"
+        f" smallest gap {figures['gap_min_mm']:.3f} mm",
+        f"              (measured again with trimesh at {checked} moments: {figures['independent_gap_min_mm']:.3f} mm)",
+        f"  repeats     {again.ticks} ticks executed again from the log alone: "
+        + ("all the same to the bit" if again.same else f"{again.ticks_differing} DIFFER; first {again.first}"),
+        "",
+        "What it left",
+        f"  {files['log']:<{longest}}  every tick: inputs, contacts, forces, timing",
+        f"  {files['scene']:<{longest}}  the way of the tip over the mesh, coloured by force",
+        f"  {files['plot']:<{longest}}  force, penetration and tick time over the run",
+        "",
+        "What to try next",
+    ]
+    tips = (
+        (f"{command} snapshot {files['log']} --at 4 --yaw 200", "the scene at another moment"),
+        (f"{command} view --log {files['log']} --speed 0.3", "the run in slow motion (needs a display)"),
+        (f"{command} run configs/demo.toml", "a daemon of your own; then, in another terminal:"),
+        (f"{command} hand mouse", "feel your way with the mouse (needs a display), or"),
+        (f"{command} hand sim --path tap", "let a simulated hand do it"),
+        (f"{command} doctor", "what this machine could do better"),
+        ("README.md", "a client in ten lines; how to attach a device"),
+    )
+    width = max(len(what) for what, _ in tips)
+    return "\n".join([*lines, *(f"  {what:<{width}}  {why}" for what, why in tips)])
+
+
+def _command() -> str:
+    """How this user would call hapticd."""
+    if shutil.which("hapticd"):
+        return "hapticd"
+    beside = Path(sys.executable).parent / "hapticd"
+    if beside.exists():
+        try:
+            return str(beside.relative_to(Path.cwd()))
+        except ValueError:
+            return str(beside)
+    return f"{Path(sys.executable).name} -m bridge"
+
+
+if __name__ == "__main__":
+    try:
+        feel(sys.argv[1], float(sys.argv[2]))
+    except Exception as failure:
+        print(f"{type(failure).__name__}: {failure}", file=sys.stderr)
+        sys.exit(1)

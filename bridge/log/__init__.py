@@ -1,0 +1,1 @@
+"""The log: recorder, reader, re-execution, comparison, plots and playback."""

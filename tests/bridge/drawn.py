@@ -1,0 +1,35 @@
+"""Small models to draw, for tests."""
+
+import numpy as np
+
+from rtcore.model import Model
+from rtcore.tables import BODY, MESH, NODE, TRIANGLE, WORLD
+
+
+def model_of(*meshes: np.ndarray, positions: list[tuple[float, float, float]] | None = None) -> Model:
+    """A model for drawing: one body per (n, 3, 3) mesh; the trees are left empty, nothing here descends them."""
+    world = np.zeros(1, WORLD)
+    world["tip_radius"] = 0.004
+    table = np.zeros(len(meshes), MESH)
+    table["triangle_count"] = [len(m) for m in meshes]
+    table["triangle_first"] = np.concatenate([[0], np.cumsum(table["triangle_count"])[:-1]])
+    bodies = np.zeros(len(meshes), BODY)
+    bodies["orientation"][:, 3] = 1.0
+    bodies["mesh_id"] = np.arange(len(meshes))
+    if positions is not None:
+        bodies["position"] = positions
+    triangles = np.zeros(int(table["triangle_count"].sum()), TRIANGLE)
+    triangles["vertices"] = np.concatenate(meshes)
+    return Model(world, bodies, table, np.zeros(1, NODE), triangles)
+
+
+def ball_mesh(radius: float = 0.05, subdivisions: int = 3) -> np.ndarray:
+    import trimesh
+
+    return np.asarray(trimesh.creation.icosphere(subdivisions=subdivisions, radius=radius).triangles)
+
+
+def box_mesh(size: float = 1.0) -> np.ndarray:
+    import trimesh
+
+    return np.asarray(trimesh.creation.box((size, size, size)).triangles)

@@ -1,0 +1,114 @@
+"""A real run without processes: the tick over a wavy surface, a hand that presses and drags, and the parts of a log."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from log_samples import attachments
+
+from bridge.model_file import save_model
+from haptics.cards import load_card
+from haptics.settings import make_settings
+from haptics.snapshot import pack_snapshot
+from haptics.states import CommandKind
+from haptics.tables import RECORD
+from haptics.tick import tick
+from haptics.touch import make_touch
+from rtcore.geometry.tree import build_tree
+from rtcore.model import Model, ModelBuilder
+from rtcore.state import make_state
+
+SESSION = 2**62 + 987654321
+SAVED_EVERY = 200
+
+
+@dataclass
+class Run:
+    """What the servo would have left."""
+
+    model: Model
+    settings: np.ndarray
+    records: np.ndarray
+    snapshots: dict[int, bytes]
+
+    def attachments(self) -> dict[str, bytes]:
+        """Attachments of a log of this run."""
+        model, settings = io.BytesIO(), io.BytesIO()
+        save_model(model, self.model)
+        np.save(settings, self.settings.view(np.uint8))
+        return {**attachments(), "model.npz": model.getvalue(), "settings.npy": settings.getvalue()}
+
+
+def wavy_surface(cells: int = 40, size: float = 0.2, depth: float = 0.008) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and faces of a square surface with hills and hollows around z = 0."""
+    axis = np.linspace(-size / 2, size / 2, cells + 1)
+    x, y = np.meshgrid(axis, axis, indexing="ij")
+    z = depth * np.sin(x * 2 * np.pi / 0.05) * np.cos(y * 2 * np.pi / 0.07)
+    corner = np.arange((cells + 1) ** 2).reshape(cells + 1, cells + 1)
+    a, b, c, d = corner[:-1, :-1], corner[1:, :-1], corner[1:, 1:], corner[:-1, 1:]
+    faces = np.concatenate([np.stack((a, b, c), axis=-1).reshape(-1, 3), np.stack((a, c, d), axis=-1).reshape(-1, 3)])
+    return np.column_stack((x.ravel(), y.ravel(), z.ravel())), faces
+
+
+def wavy_model() -> Model:
+    """The surface as a static body under a 5 mm tip."""
+    builder = ModelBuilder()
+    builder.add_body(builder.add_mesh(*build_tree(*wavy_surface())))
+    return builder.build(0.005, (0.0, 0.0, 0.0), 2e-5, 5e-5, 1.2e-4)
+
+
+def inputs(count: int, start_ns: int = 10_000_000_000) -> Iterator[np.ndarray]:
+    """(1,) RECORD with tick, input, budget and planned time: lease, arm, press and drag, clutch on the way."""
+    record = np.zeros(1, RECORD)
+    entered = record["input"][0]
+    commands = {
+        5: (CommandKind.LEASE, 0.0),
+        15: (CommandKind.ARM, 1.0),
+        count // 2: (CommandKind.CLUTCH, 1.0),
+        count // 2 + 150: (CommandKind.CLUTCH, 0.0),
+    }
+    number = 0
+    for n in range(1, count + 1):
+        record["tick"] = n
+        record["budget"] = (20000 if n % 7 else 150, 8, 50, 0)  # now and then a tight one
+        t = n * 1e-3
+        entered["fresh"] = entered["has_sample"] = n > 8
+        entered["command"] = np.zeros(1, entered["command"].dtype)[0]
+        if n in commands:
+            number += 1
+            kind, value = commands[n]
+            entered["command"]["id"], entered["command"]["kind"] = number, kind
+            entered["command"]["session"], entered["command"]["values"][0] = SESSION, value
+        if n > 8:
+            sample = entered["sample"]
+            sample["session"], sample["seq"], sample["t_sample"] = SESSION, n, start_ns + n * 1_000_000
+            height = 0.02 - 0.028 * min(1.0, max(0.0, (t - 0.1) / 0.3))
+            sample["position"] = 0.03 * np.sin(3 * t), 0.03 * np.cos(2.3 * t) - 0.03, height + 0.004 * np.sin(11 * t)
+            sample["orientation"] = 0.0, 0.0, np.sin(0.1 * t), np.cos(0.1 * t)
+            sample["valid"] = sample["deadman"] = 1
+        entered["age_ns"] = 0 if n % 50 else 7_000_000  # late once in a while: HOLD and back
+        record["timing"]["planned_ns"] = start_ns + n * 1_000_000
+        record["timing"]["started_ns"] = start_ns + n * 1_000_000 + 5_000
+        record["timing"]["computed_ns"] = start_ns + n * 1_000_000 + 90_000
+        yield record
+
+
+def run_ticks(count: int) -> Run:
+    """Execute `count` ticks as the servo does: one record used again and again, snapshots every so many ticks."""
+    model = wavy_model()
+    settings = make_settings(load_card("simulated"), ramp_up_ms=50.0)
+    state, touch = make_state(model, (0.0, 0.0, 0.02)), make_touch(settings)
+    work = np.zeros(1, RECORD)
+    records = np.zeros(count, RECORD)
+    snapshots = {0: pack_snapshot(state, touch).tobytes()}
+    for row, entered in enumerate(inputs(count)):
+        for name in ("tick", "input", "budget", "timing"):
+            work[name] = entered[name]
+        tick(model, state, settings, touch, work)
+        records[row] = work[0]
+        if (row + 1) % SAVED_EVERY == 0:
+            snapshots[row + 1] = pack_snapshot(state, touch).tobytes()
+    return Run(model, settings, records, snapshots)
