@@ -257,10 +257,15 @@ def check_versions() -> Check:
 
 def check_display() -> Check:
     """Can a window be opened?"""
-    if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        return Check("display", OK, os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or "the Mac's", "")
-    advice = "`hapticd view` needs one; pictures (`hapticd snapshot`, `hapticd plot`) do not"
-    return Check("display", WARN, "none", advice)
+    from bridge.view import NoDisplay
+    from bridge.view import check_display as try_display
+
+    try:
+        try_display()
+    except NoDisplay as problem:
+        finding, _, advice = str(problem).partition("; ")
+        return Check("display", WARN, finding, f"`hapticd view` needs one; {advice}")
+    return Check("display", OK, os.environ.get("DISPLAY") or "the system's own", "")
 
 
 def check_shared_memory() -> Check:
