@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from bridge.config import Body, Config, ConfigError
 from bridge.scene.cache import PreparedMesh, prepare
 from bridge.scene.errors import SceneError
-from bridge.scene.frames import Pose, compose, rotation
+from bridge.scene.frames import Pose, compose, place
 from bridge.scene.mesh import read_bytes
 from bridge.scene.paths import resolve
 from bridge.scene.robots import Robot, read_robot
@@ -46,7 +47,7 @@ class PlacedMesh:
 
     def box(self) -> np.ndarray:
         """(2, 3) lower and upper corner of its triangles in the scene, m."""
-        points = self.mesh.vertices[np.unique(self.mesh.faces)] @ rotation(self.pose[1]).T + self.pose[0]
+        points = place(self.pose, self.mesh.vertices[np.unique(self.mesh.faces)])
         return np.array([points.min(axis=0), points.max(axis=0)])
 
 
@@ -274,7 +275,7 @@ def _check_start(
             f"{eps['eps_safety']:.4g}); move it away by at least {needed - single[nearest]:.4g} m"
         )
     for body in placed:
-        local = rotation(body.pose[1]).T @ (start - body.pose[0])
+        local = Rotation.from_quat(body.pose[1]).apply(start - body.pose[0], inverse=True)
         if abs(winding_number(local, body.mesh.vertices, body.mesh.faces)) > 0.5:
             notes.append(f"{body.name}: the tool starts inside it and will stay inside")
     return distance - radius

@@ -17,13 +17,22 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import zmq
 
 from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError
 from bridge.schema import PROTOCOL_VERSION
-from bridge.wire import Render, Vector, WireError, decode_render, encode_sample, pack_control, unpack_control
+from bridge.wire import (
+    OptionalFields,
+    Render,
+    Vector,
+    WireError,
+    decode_render,
+    encode_sample,
+    pack_control,
+    unpack_control,
+)
 
 CONTROL_TIMEOUT_MS = 2000
 """How long a control request waits for its reply."""
@@ -382,17 +391,15 @@ class Client:
         position: Vector,
         orientation: Vector = IDENTITY,
         *,
-        twist: Vector | None = None,
-        buttons: int | None = None,
-        deadman: bool | None = None,
-        valid: bool | None = None,
         t_sample: int | None = None,
+        **optional: Unpack[OptionalFields],
     ) -> int:
         """Sends one sample and returns its seq.
 
-        position (3,) m, orientation (4,) xyzw and twist (6,) m/s and rad/s of the device, device frame; ``t_sample`` is
-        when they were measured (this machine's monotonic ns, now when absent). Raises HapticdError ``not_owner`` before
-        :meth:`lease` and ``no_reply`` when the daemon no longer takes samples.
+        position (3,) m and orientation (4,) xyzw of the device, device frame; ``t_sample`` is when they were measured
+        (this machine's monotonic ns, now when absent). ``twist``, ``buttons``, ``deadman`` and ``valid`` may be given
+        too: :class:`bridge.wire.OptionalFields`. Raises HapticdError ``not_owner`` before :meth:`lease` and
+        ``no_reply`` when the daemon no longer takes samples.
         """
         if not self._owner:
             raise HapticdError("not_owner", "take the lease first: client.lease()")
@@ -405,11 +412,8 @@ class Client:
             now if t_sample is None else t_sample,
             position,
             orientation,
-            twist=twist,
-            buttons=buttons,
-            deadman=deadman,
-            valid=valid,
             as_struct=self._as_struct,
+            **optional,
         )
         try:
             self._device.send(message)
@@ -453,11 +457,8 @@ class Client:
         position: Vector,
         orientation: Vector = IDENTITY,
         *,
-        twist: Vector | None = None,
-        buttons: int | None = None,
-        deadman: bool | None = None,
-        valid: bool | None = None,
         t_sample: int | None = None,
+        **optional: Unpack[OptionalFields],
     ) -> Render:
         """Sends one sample (see :meth:`send`) and returns a render.
 
@@ -465,9 +466,7 @@ class Client:
         an earlier sample; the first call waits for one. Raises HapticdError ``no_reply`` when no render came for
         ``render_timeout_ms``: the lease is lost or the daemon is.
         """
-        seq = self.send(
-            position, orientation, twist=twist, buttons=buttons, deadman=deadman, valid=valid, t_sample=t_sample
-        )
+        seq = self.send(position, orientation, t_sample=t_sample, **optional)
         assert self._device is not None
         if self.triggered:
             deadline = time.monotonic_ns() + self._render_timeout_ms * 1_000_000

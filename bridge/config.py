@@ -228,7 +228,7 @@ class Safety(Section):
     lease_ms: Positive = 2000.0
     """A lease that is neither used nor renewed ends after this"""
     engage_distance: Positive = 0.005
-    """Farthest device image from the tool at which forces may start, scene m"""
+    """Farthest device image from the tool at which forces may start, m, in the scene and at the device"""
     jump_margin: Positive = 0.005
     """What a device may move between samples beyond its top speed, device m"""
     require_deadman: bool = False

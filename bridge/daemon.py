@@ -44,7 +44,7 @@ def log_path(config: Any, asked: str | Path | None) -> Path | None:
 
 def viewer_command(name: str) -> list[str]:
     """Command line of a window on the daemon of this name."""
-    from bridge.supervisor import python_module
+    from bridge.children import python_module
 
     return python_module("bridge.view", "--name", name)
 

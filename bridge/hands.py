@@ -1,7 +1,6 @@
-"""Hands as clients: simulated, recorded or scripted motions that feel a running daemon over the wire at its tick rate.
+"""Hands as clients: a motion feels a running daemon over the wire at its tick rate.
 
-A motion is laid out in scene coordinates of the tip centre (where surfaces are) and turned into the device frame here,
-by the daemon's own map. It begins where the tool is, so nothing jumps and no re-anchoring is needed.
+What moves is made in :mod:`bridge.motions`; here a hand takes the lease, asks for forces, moves, reports and leaves.
 """
 
 import contextlib
@@ -11,41 +10,17 @@ import os
 import signal
 import threading
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path as FilePath
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from bridge.client import Client, HapticdError, NoReplyError, Question
-from bridge.recordings import Placement, Recording, RecordingError, fit, fit_to_box, read_recording
-from bridge.wire import Render, Vector
-from haptics.hands import (
-    HANDS_OFF,
-    HELD,
-    LIGHT,
-    CircleDrag,
-    DeviceDynamics,
-    HandPose,
-    Path,
-    PathPoint,
-    RandomMotion,
-    ScriptedHand,
-    SimulatedHand,
-    Tapping,
-    WayPoints,
-)
+from bridge.motions import NO_WRENCH, Motion, SceneView, make_motion
+from bridge.wire import Render
 from haptics.states import EngagementState, Reason
-
-KINDS = ("sim", "recorded", "scripted")
-PATHS = ("circle", "tap", "random")
-GRIPS = {"held": HELD, "light": LIGHT, "off": HANDS_OFF}
-
-APPROACH_SPEED = 0.05
-"""m/s in the scene, mean, of the way from the tool to where a motion begins."""
 
 MOST_PERIODS = 4
 """A hand whose client was held up goes on from where it was: it moves for at most so many periods at once."""
@@ -56,420 +31,9 @@ HOLD_AGAIN_NS = 200_000_000
 ENGAGE_TIMEOUT_S = 5.0
 LEAVE_TIMEOUT_S = 1.0
 
-_NO_WRENCH = (0.0,) * 6
 _AT_REST = (EngagementState.IDLE, EngagementState.FAULT)
 _NOT_YET = ("too_far", "wrong_state")
 """Refusals of `arm` after which a later attempt may succeed."""
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Scene and device frame
-# ---------------------------------------------------------------------------------------------------------------------
-
-
-def _multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    ax, ay, az, aw = a
-    bx, by, bz, bw = np.moveaxis(np.asarray(b), -1, 0)
-    parts = (
-        aw * bx + ax * bw + ay * bz - az * by,
-        aw * by - ax * bz + ay * bw + az * bx,
-        aw * bz + ax * by - ay * bx + az * bw,
-        aw * bw - ax * bx - ay * by - az * bz,
-    )
-    return np.stack(parts, axis=-1)
-
-
-def _rotate(q: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    axis, w = np.asarray(q)[..., :3], np.asarray(q)[..., 3:4]
-    twice = 2.0 * np.cross(axis, vectors)
-    return vectors + w * twice + np.cross(axis, twice)
-
-
-def _conjugate(q: np.ndarray) -> np.ndarray:
-    return np.asarray(q) * (-1.0, -1.0, -1.0, 1.0)
-
-
-@dataclass(frozen=True)
-class SceneView:
-    """What a hand has to know of the daemon's scene: the map between scene and device, the tool, the surfaces."""
-
-    position: np.ndarray
-    """(3,) of the workspace map, scene m."""
-    orientation: np.ndarray
-    """(4,) xyzw."""
-    scale: float
-    """Scene metres per device metre."""
-    tip_offset: np.ndarray
-    """(3,) tool coordinates, m."""
-    tip_radius: float
-    tip: np.ndarray
-    """(3,) where the tip centre is now, scene m."""
-    bodies: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Triangles (n, 3, 3) of each body in the scene, m; empty when the daemon runs elsewhere."""
-
-    @classmethod
-    def of(cls, client: Client, daemon: str | Mapping[str, str] = "default") -> "SceneView":
-        """The scene of the daemon that ``client`` speaks with; surfaces come from the files of a local daemon."""
-        description = client.describe()
-        config = description["config"]
-        newest = client.status().get("newest")
-        tip = newest["proxy_position"] if newest else description["scene"]["start"]
-        pose = config["workspace"]["pose"]
-        bodies = _local_bodies(daemon) if isinstance(daemon, str) and "://" not in daemon else {}
-        return cls(
-            position=np.array(pose["position"], dtype=float),
-            orientation=np.array(pose["orientation"], dtype=float) / np.linalg.norm(pose["orientation"]),
-            scale=float(config["workspace"]["scale"]),
-            tip_offset=np.array(config["tool"]["tip_offset"], dtype=float),
-            tip_radius=float(config["tool"]["tip_radius"]),
-            tip=np.array(tip, dtype=float),
-            bodies=bodies,
-        )
-
-    def to_device(self, tips: np.ndarray, orientations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Device poses that put the tip centre there: tips (n, 3) scene m and tool orientations (n, 4) xyzw.
-
-        Returns positions (n, 3) m and orientations (n, 4) of the coupling point in the device frame.
-        """
-        back = _conjugate(self.orientation)
-        tools = np.asarray(tips) - _rotate(orientations, np.broadcast_to(self.tip_offset, np.shape(tips)))
-        return _rotate(back, tools - self.position) / self.scale, _multiply(back, orientations)
-
-    def surface_below(self, start: Vector, normal: Vector) -> np.ndarray | None:
-        """First point of any body on the ray from ``start`` against ``normal`` (3,), scene m; None when there is none.
-
-        Möller and Trumbore 1997, over all triangles at once; both sides count.
-        """
-        if not self.bodies:
-            return None
-        triangles = np.concatenate(list(self.bodies.values()))
-        origin = np.asarray(start, dtype=float)
-        direction = -np.asarray(normal, dtype=float) / np.linalg.norm(normal)
-        first, second = triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
-        across = np.cross(direction, second)
-        determinant = np.sum(first * across, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            away = origin - triangles[:, 0]
-            u = np.sum(away * across, axis=1) / determinant
-            over = np.cross(away, first)
-            v = over @ direction / determinant
-            t = np.sum(second * over, axis=1) / determinant
-            hit = (determinant != 0) & (u >= 0) & (v >= 0) & (u + v <= 1) & (t >= 0)
-        return origin + t[hit].min() * direction if hit.any() else None
-
-    def box(self, body: str) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper corner (3,) of a body, scene m. Raises ValueError when there is no such body here."""
-        if body not in self.bodies:
-            known = ", ".join(sorted(self.bodies)[:20]) or "none (the daemon is not a local one)"
-            raise ValueError(f"the scene has no body named `{body}`; there are: {known}")
-        corners = self.bodies[body].reshape(-1, 3)
-        return corners.min(axis=0), corners.max(axis=0)
-
-
-def _local_bodies(name: str) -> dict[str, np.ndarray]:
-    from bridge.runtime import RuntimeDirectory, read_assembly
-
-    try:
-        stored = read_assembly(RuntimeDirectory(name))
-    except (OSError, ValueError, KeyError):
-        return {}  # the files of a daemon of another version or user: the scene is then only known through the wire
-    model = stored.model
-    bodies = {}
-    for body, body_name in zip(model.bodies, stored.body_names, strict=True):
-        mesh = model.meshes[body["mesh_id"]]
-        rows = slice(mesh["triangle_first"], mesh["triangle_first"] + mesh["triangle_count"])
-        vertices = model.triangles["vertices"][rows].reshape(-1, 3)
-        bodies[body_name] = (_rotate(body["orientation"], vertices) + body["position"]).reshape(-1, 3, 3)
-    return bodies
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Motions
-# ---------------------------------------------------------------------------------------------------------------------
-
-
-class Motion(Protocol):
-    """What :func:`run_hand` plays: device poses, step by step."""
-
-    first: HandPose
-    """Where it begins; held until forces are on."""
-    duration_s: float | None
-    """None: without end."""
-
-    def step(self, dt: float, wrench: Sequence[float]) -> HandPose:
-        """Go on by ``dt`` (s) while feeling ``wrench`` (6,), device frame; return the device pose at the end."""
-        ...
-
-
-class HandMotion:
-    """A hand of :mod:`haptics.hands` that begins at ``first``, device frame."""
-
-    def __init__(self, hand: Any, first: HandPose, duration_s: float | None = None) -> None:
-        self._hand = hand
-        self.first = first
-        self.duration_s = duration_s
-
-    def step(self, dt: float, wrench: Sequence[float]) -> HandPose:
-        """See :class:`Motion`."""
-        return self._hand.step(dt, wrench)
-
-
-class PathMotion:
-    """A path that is followed exactly, whatever is felt; with ``loop`` it goes there and back for ever."""
-
-    def __init__(self, at: Callable[[float], Any], begin_s: float, duration_s: float, *, loop: bool = False) -> None:
-        """``at(t)`` gives position and orientation; the part from ``begin_s`` to ``duration_s`` is what loops."""
-        self._at = at
-        self._begin_s = begin_s
-        self._end_s = duration_s
-        self._loop = loop
-        self._time = 0.0
-        self.duration_s = None if loop else duration_s
-        self.first = self._pose(0.0)
-
-    def _pose(self, time_s: float) -> HandPose:
-        point = self._at(time_s)
-        return HandPose(point.position, point.orientation)
-
-    def step(self, dt: float, wrench: Sequence[float]) -> HandPose:
-        """See :class:`Motion`."""
-        self._time += dt
-        span = self._end_s - self._begin_s
-        place = self._time
-        if self._loop and place > self._end_s and span > 0:
-            there = (place - self._begin_s) % (2 * span)
-            place = self._begin_s + (there if there <= span else 2 * span - there)
-        return self._pose(place)
-
-
-class _Then:
-    """A way to the beginning of a path, then the path."""
-
-    def __init__(self, way: Path, way_s: float, path: Path) -> None:
-        self._way, self._way_s, self._path = way, way_s, path
-
-    def at(self, time: float) -> PathPoint:
-        """See :class:`haptics.hands.Path`."""
-        return self._way.at(time) if time < self._way_s else self._path.at(time - self._way_s)
-
-
-class _InDevice:
-    """A path of the tip centre in the scene, as a path of the device."""
-
-    def __init__(self, path: Path, view: SceneView) -> None:
-        self._path, self._view = path, view
-        self._turn = _rotate(_conjugate(view.orientation), np.eye(3)).T / view.scale
-        self._tool = np.full(4, np.nan)
-
-    def at(self, time: float) -> PathPoint:
-        """See :class:`haptics.hands.Path`."""
-        point = self._path.at(time)
-        if not np.array_equal(point.orientation, self._tool):  # most paths never turn the tool
-            self._tool = point.orientation
-            self._orientation = _multiply(_conjugate(self._view.orientation), self._tool)
-            self._origin = self._view.position + _rotate(self._tool, self._view.tip_offset)
-        return PathPoint(self._turn @ (point.position - self._origin), self._turn @ point.velocity, self._orientation)
-
-
-def _way(view: SceneView, goal: np.ndarray, orientation: np.ndarray) -> tuple[WayPoints, float]:
-    """Minimum-jerk way of the tip from where the tool is to ``goal`` (3,), scene, and its duration."""
-    seconds = max(0.2, float(np.linalg.norm(goal - view.tip)) / APPROACH_SPEED)
-    return WayPoints([0.0, seconds], np.stack((view.tip, goal)), np.stack((orientation, orientation))), seconds
-
-
-def _target(view: SceneView, point: Vector | None, normal: Vector) -> np.ndarray:
-    """The point of a surface to work on: the one given, else the first one under the tool."""
-    if point is not None:
-        return np.asarray(point, dtype=float)
-    found = view.surface_below(view.tip, normal)
-    if found is None:
-        raise ValueError("no surface lies under the tool; say which point to work on (`point`, scene metres)")
-    return found
-
-
-def simulated_motion(
-    view: SceneView,
-    *,
-    path: str | Path = "circle",
-    point: Vector | None = None,
-    normal: Vector = (0.0, 0.0, 1.0),
-    depth: float = 0.005,
-    height: float = 0.01,
-    radius: float = 0.01,
-    period: float = 4.0,
-    rate: float = 2.0,
-    seed: int = 0,
-    grip: str = "held",
-    device: DeviceDynamics | None = None,
-) -> HandMotion:
-    """A simulated arm that works on a surface; lengths and points in scene metres, of the tip.
-
-    ``path``: ``circle`` (press ``depth`` deep, drag round ``radius`` in ``period`` s), ``tap`` (``rate`` per second
-    between ``height`` and ``depth``), ``random`` (wander within ``radius``), or a path of one's own. ``point`` with
-    outward ``normal``: where on the surface; by default the first one under the tool. ``grip``: ``held``, ``light`` or
-    ``off``. Raises ValueError.
-    """
-    if grip not in GRIPS:
-        raise ValueError(f"the grip is one of {', '.join(GRIPS)}, not {grip!r}")
-    up = np.asarray(normal, dtype=float) / np.linalg.norm(normal)
-    if isinstance(path, str):
-        if path not in PATHS:
-            raise ValueError(f"the path is one of {', '.join(PATHS)}, not {path!r}")
-        # the tip centre touches the surface one radius above it
-        touch = _target(view, point, normal) + view.tip_radius * up
-        if path == "circle":
-            path = CircleDrag(touch, up, radius=radius, period=period, depth=depth, height=height)
-        elif path == "tap":
-            path = Tapping(touch, up, height=height, depth=depth, rate=rate)
-        else:
-            path = RandomMotion(seed, touch, radius=radius)
-    begin = path.at(0.0)
-    way, seconds = _way(view, begin.position, begin.orientation)
-    whole = _InDevice(_Then(way, seconds, path), view)
-    first = whole.at(0.0)
-    SimulatedHand(whole, GRIPS[grip], device).step(
-        1e-3, _NO_WRENCH
-    )  # loads its kernel, which must not happen while moving
-    hand = SimulatedHand(whole, GRIPS[grip], device)
-    return HandMotion(hand, HandPose(first.position, first.orientation))
-
-
-def recorded_motion(
-    view: SceneView,
-    recording: str | FilePath | Recording,
-    *,
-    topic: str | None = None,
-    placement: Placement | None = None,
-    body: str | None = None,
-    point: Vector | None = None,
-    normal: Vector = (0.0, 0.0, 1.0),
-    depth: float = 0.005,
-    extent: float | None = None,
-    flat: bool = False,
-    speed: float = 1.0,
-    loop: bool = False,
-    device_frame: bool = False,
-) -> PathMotion:
-    """A recorded motion laid into the scene; it is followed exactly, as one hand cannot feel what another one did.
-
-    With ``placement`` it goes where that says. Else it is fitted (:func:`bridge.recordings.fit`): over ``body`` (name)
-    or over ``point`` with outward ``normal`` (by default the surface under the tool), its deepest sample ``depth``
-    below the surface, within ``extent`` m (a body's width by default), laid ``flat`` when asked. ``device_frame``: the
-    recording already is in the device frame and is taken as it stands. ``loop``: there and back. Raises RecordingError
-    or ValueError.
-    """
-    motion = recording if isinstance(recording, Recording) else read_recording(recording, topic=topic)
-    if placement is None and not device_frame:
-        if body is not None:
-            lower, upper = view.box(body)
-            upper[2] += view.tip_radius
-            placement = fit_to_box(motion, lower, upper, press_depth=depth, flat=flat, speed=speed)
-            if extent is not None:
-                centre = ((lower[0] + upper[0]) / 2, (lower[1] + upper[1]) / 2, upper[2])
-                placement = fit(motion, centre, press_depth=depth, extent=extent, flat=flat, speed=speed)
-        else:
-            up = np.asarray(normal, dtype=float) / np.linalg.norm(normal)
-            touch = _target(view, point, normal) + view.tip_radius * up
-            placement = fit(motion, touch, normal=normal, press_depth=depth, extent=extent, flat=flat, speed=speed)
-    elif placement is None:
-        placement = Placement(speed=speed)
-    placed = placement.apply(motion)
-    seconds = (placed.times_ns - placed.times_ns[0]) * 1e-9
-    if device_frame:
-        table = ScriptedHand(seconds.tolist(), placed.positions, placed.orientations)
-        return PathMotion(table.at, 0.0, float(seconds[-1]), loop=loop)
-    way, way_s = _way(view, placed.positions[0], placed.orientations[0])
-    grid = np.arange(0.0, way_s, 0.005)
-    points = [way.at(float(t)).position for t in grid]
-    tips = np.concatenate((points, placed.positions))
-    tools = np.concatenate((np.tile(placed.orientations[0], (len(grid), 1)), placed.orientations))
-    table = ScriptedHand(np.concatenate((grid, way_s + seconds)).tolist(), *view.to_device(tips, tools))
-    return PathMotion(table.at, way_s, float(way_s + seconds[-1]), loop=loop)
-
-
-def scripted_motion(
-    view: SceneView, script: str | FilePath, *, loop: bool = False, device_frame: bool = False
-) -> PathMotion:
-    """Way points from a file, joined by minimum-jerk reaches; tip centre in the scene, m (or poses of the device).
-
-    TOML: an array of tables ``[[step]]`` with ``to = [x, y, z]`` (absent: stay), ``seconds``, and optionally
-    ``orientation`` ``[x, y, z, w]``. CSV: the columns of :mod:`bridge.recordings`. Raises RecordingError or
-    ValueError.
-    """
-    path = FilePath(script)
-    if not path.exists():
-        raise RecordingError(f"{path}: no such file; a script is a TOML or CSV file")
-    if path.suffix.lower() == ".csv":
-        rows = read_recording(path)
-        times = ((rows.times_ns - rows.times_ns[0]) * 1e-9).tolist()
-        positions, orientations = rows.positions, rows.orientations
-        begin = 0.0
-        if not device_frame and np.linalg.norm(positions[0] - view.tip) > 1e-6:
-            begin = _way(view, positions[0], orientations[0])[1]
-            times = [0.0, *(begin + t for t in times)]
-            positions = np.concatenate(([view.tip], positions))
-            orientations = np.concatenate((orientations[:1], orientations))
-    else:
-        here = np.zeros(3) if device_frame else view.tip
-        times, positions, orientations = _read_steps(path, here)
-        begin = 0.0
-    points = WayPoints(times, positions, orientations)
-    whole: Path = points if device_frame else _InDevice(points, view)
-    return PathMotion(whole.at, begin, times[-1], loop=loop)
-
-
-def _read_steps(path: FilePath, start: np.ndarray) -> tuple[list[float], np.ndarray, np.ndarray]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecordingError(f"{path}: not a TOML file: {error}") from None
-    steps = content.get("step")
-    if set(content) != {"step"} or not isinstance(steps, list) or not steps:
-        raise RecordingError(f"{path}: a script is a list of tables [[step]] and nothing else, not {sorted(content)}")
-    times, positions, orientations = [0.0], [start], [np.array((0.0, 0.0, 0.0, 1.0))]
-    for number, step in enumerate(steps, 1):
-        where = f"{path}, step {number}"
-        unknown = set(step) - {"to", "seconds", "orientation"} if isinstance(step, dict) else {"not a table"}
-        if unknown:
-            raise RecordingError(
-                f"{where}: {', '.join(sorted(unknown))} is not known; keys are to, seconds, orientation"
-            )
-        seconds = step.get("seconds")
-        if type(seconds) not in (int, float) or not 0 < seconds < 1e5:
-            raise RecordingError(f"{where}: `seconds` must be a positive number, not {seconds!r}")
-        to = _numbers(where, "to", step.get("to", positions[-1].tolist()), 3)
-        orientation = _numbers(where, "orientation", step.get("orientation", orientations[-1].tolist()), 4)
-        norm = float(np.linalg.norm(orientation))
-        if abs(norm - 1) > 1e-3:
-            raise RecordingError(f"{where}: `orientation` has norm {norm:g}; a unit quaternion [x, y, z, w] is needed")
-        times.append(times[-1] + float(seconds))
-        positions.append(to)
-        orientations.append(orientation / norm)
-    return times, np.array(positions), np.array(orientations)
-
-
-def _numbers(where: str, key: str, value: Any, count: int) -> np.ndarray:
-    good = isinstance(value, list) and len(value) == count and all(type(x) in (int, float) for x in value)
-    if not good or not all(math.isfinite(x) for x in value):
-        raise RecordingError(f"{where}: `{key}` must be {count} finite numbers, not {value!r:.60}")
-    return np.array(value, dtype=float)
-
-
-def make_motion(kind: str, view: SceneView, **options: Any) -> Motion:
-    """A motion by its kind: ``sim``, ``recorded`` or ``scripted``, with the options of the functions of those names."""
-    makers: dict[str, Callable[..., Motion]] = {
-        "sim": simulated_motion,
-        "recorded": recorded_motion,
-        "scripted": scripted_motion,
-    }
-    if kind not in makers:
-        raise ValueError(f"a hand is one of {', '.join(KINDS)}, not {kind!r}")
-    return makers[kind](view, **options)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Running one
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -640,7 +204,7 @@ class _Run:
     def move(self, duration_s: float | None, stop: threading.Event) -> None:
         """Plays the motion until it ends, the time is over, somebody stops it, or the daemon takes the forces away."""
         ends = [s for s in (duration_s, self._motion.duration_s) if s is not None]
-        wrench: Sequence[float] = _NO_WRENCH
+        wrench: Sequence[float] = NO_WRENCH
         while True:
             dt = self._period()
             self.report.seconds += dt
@@ -723,13 +287,13 @@ def run_hand(
 ) -> HandReport:
     """Be the owner of a daemon with a hand until its motion ends; returns what it saw.
 
-    ``hand``: a kind (``sim``, ``recorded``, ``scripted``) with its ``options``, see :func:`make_motion`, or a
-    :class:`Motion` in the device frame. ``duration_s`` counts from full gains. ``reanchor`` starts wherever the tool
-    is, by moving the map. ``paced``: keep the daemon's tick rate (a triggered daemon may also be driven as fast as it
-    goes). ``on_line`` gets a one-line summary twice a second. ``stop``, SIGINT and SIGTERM end it cleanly: forces ramp
-    down, the lease goes back. Forces that the daemon dropped only because this client was held up (SAMPLE_STALE) are
-    asked for again; any other loss of forces ends the run. Raises HapticdError, RecordingError or ValueError before
-    forces are on.
+    ``hand``: a kind (``sim``, ``recorded``, ``scripted``) with its ``options``, see
+    :func:`bridge.motions.make_motion`, or a :class:`bridge.motions.Motion` in the device frame. ``duration_s`` counts
+    from full gains. ``reanchor`` starts wherever the tool is, by moving the map. ``paced``: keep the daemon's tick rate
+    (a triggered daemon may also be driven as fast as it goes). ``on_line`` gets a one-line summary twice a second.
+    ``stop``, SIGINT and SIGTERM end it cleanly: forces ramp down, the lease goes back. Forces that the daemon dropped
+    only because this client was held up (SAMPLE_STALE) are asked for again; any other loss of forces ends the run.
+    Raises HapticdError, RecordingError or ValueError before forces are on.
     """
     asked = stop if stop is not None else threading.Event()
     kind = hand if isinstance(hand, str) else "hand"

@@ -297,7 +297,7 @@ def _timing_table() -> str:
         ("an impedance may be used for", f"{coupling.valid_for_ms:g} ms after `t_sent`", "coupling.valid_for_ms"),
         (
             "farthest device from the tool at which forces start",
-            f"{safety.engage_distance * 1e3:g} mm in the scene",
+            f"{safety.engage_distance * 1e3:g} mm, in the scene and at the device",
             "safety.engage_distance",
         ),
         (

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bridge.scene.frames import shortest_turn
 
 _POSE_TYPES = {
     "geometry_msgs/msg/Pose": ("position", "orientation"),
@@ -108,12 +111,12 @@ class Placement:
 
     def apply(self, recording: Recording) -> Recording:
         """The recording in the device frame."""
-        rotation = np.asarray(self.rotation) / np.linalg.norm(self.rotation)
+        turn = Rotation.from_quat(self.rotation)
         start = recording.times_ns[0]
         times = np.rint((recording.times_ns - start) / self.speed).astype(np.int64)
         keep = np.concatenate(([True], np.diff(times) > 0))
-        positions = _rotate(rotation, recording.positions * self.scale) + np.asarray(self.offset)
-        orientations = _continuous(_multiply(rotation, recording.orientations))
+        positions = turn.apply(recording.positions * self.scale) + np.asarray(self.offset)
+        orientations = _continuous((turn * Rotation.from_quat(recording.orientations)).as_quat())
         return replace(recording, times_ns=times[keep], positions=positions[keep], orientations=orientations[keep])
 
 
@@ -140,17 +143,17 @@ def fit(
     if not length > 0:
         raise ValueError("the normal of a surface must not be zero")
     up = up / length
-    rotation = np.array((0.0, 0.0, 0.0, 1.0))
+    turn = Rotation.identity()
     if flat:
         centred = recording.positions - recording.positions.mean(axis=0)
         thin = np.linalg.svd(centred, full_matrices=False)[2][-1]
-        rotation = _turn(thin if thin @ up >= 0 else -thin, up)
+        turn = shortest_turn(thin if thin @ up >= 0 else -thin, up)
     # the surface's own directions: for an upward normal, x and y
     first = np.array((1.0, 0.0, 0.0)) if abs(up[0]) < 0.9 else np.array((0.0, 1.0, 0.0))
     first -= (first @ up) * up
     first /= np.linalg.norm(first)
     across = np.stack((first, np.cross(up, first)))
-    turned = _rotate(rotation, recording.positions)
+    turned = turn.apply(recording.positions)
     spread = turned @ across.T
     scale = 1.0
     if extent is not None:
@@ -167,7 +170,7 @@ def fit(
     lowest = (turned @ up).min()
     anchor = middle @ across + lowest * up
     offset = np.asarray(point, dtype=float) - press_depth * up - scale * anchor
-    return Placement(scale, tuple(rotation.tolist()), tuple(offset.tolist()), speed)
+    return Placement(scale, tuple(turn.as_quat().tolist()), tuple(offset.tolist()), speed)
 
 
 def fit_to_box(
@@ -187,24 +190,6 @@ def fit_to_box(
     point = ((low[0] + high[0]) / 2, (low[1] + high[1]) / 2, high[2])
     width = tuple(float(x) for x in fill * (high - low)[:2])
     return fit(recording, point, press_depth=press_depth, extent=(width[0], width[1]), flat=flat, speed=speed)
-
-
-def _rotate(q: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    axis, w = q[:3], q[3]
-    t = 2.0 * np.cross(axis, vectors)
-    return vectors + w * t + np.cross(axis, t)
-
-
-def _multiply(q: np.ndarray, others: np.ndarray) -> np.ndarray:
-    x, y, z, w = q
-    matrix = np.array(((w, -z, y, x), (z, w, -x, y), (-y, x, w, z), (-x, -y, -z, w)))
-    return others @ matrix.T
-
-
-def _turn(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Shortest rotation from one unit vector to another (not opposite) one."""
-    q = np.append(np.cross(start, end), 1.0 + start @ end)
-    return q / np.linalg.norm(q)
 
 
 def _continuous(orientations: np.ndarray) -> np.ndarray:

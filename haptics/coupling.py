@@ -9,7 +9,8 @@ wall is not sticky), it fades in from zero at touch-down, and it does nothing wh
 The stretch includes the tangential part that friction holds back, and so does the force.
 
 The tip's force on its lever about the coupling point makes the torque. It is no spring of the rendered impedance but
-its feed-forward. In HOLD feed-forward and damper decay, linearly, to zero at the stale horizon; the spring stays.
+its feed-forward, which is the torque that may be sent (:mod:`haptics.limits`). In HOLD torque and damper decay,
+linearly, to zero at the stale horizon; the spring stays.
 
 An adapter that closes the loop itself gets K (the ramp included), the tool's pose and twist in the device frame, and B
 only while a contact holds the tool back; a diagonal cannot say "along the stretch", so it should hold the damper within
@@ -18,7 +19,16 @@ the spring's force as above.
 
 from numba import njit
 
-from haptics.rotation import (
+from haptics.tables import Record
+from haptics.workspace import (
+    orientation_to_device,
+    position_to_device,
+    tip_lever,
+    tool_position,
+    torque_to_device,
+    vector_to_device,
+)
+from rtcore.spatial import (
     Vector,
     add,
     cross,
@@ -30,15 +40,6 @@ from haptics.rotation import (
     scaled,
     subtract,
     vector,
-)
-from haptics.tables import Record
-from haptics.workspace import (
-    orientation_to_device,
-    position_to_device,
-    tip_lever,
-    tool_position,
-    torque_to_device,
-    vector_to_device,
 )
 
 
@@ -86,11 +87,11 @@ def freshness(settings: Record, age_ns: int) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def couple(world: Record, proxy: Record, settings: Record, touch: Record, output: Record, age_ns: int) -> None:
+def couple(world: Record, proxy: Record, settings: Record, touch: Record, output: Record) -> None:
     """The stage: coupling wrench (device frame, about the coupling point) and the impedance behind it."""
     tip = vector(proxy.position)
     stretch = scaled(vector_to_device(settings, subtract(tip, vector(touch.goal.goal_position))), 1.0 / touch.scale)
-    fresh = freshness(settings, age_ns)
+    fresh = freshness(settings, touch.age_ns)
     velocity = image_velocity(settings, touch)
     tool = tool_velocity(touch)
     size = length(stretch)
@@ -133,4 +134,4 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         output.damping[k] = touch.gain * damping
         output.damping[3 + k] = 0.0
         output.feed_forward[k] = 0.0
-        output.feed_forward[3 + k] = touch.gain * torque[k]
+        output.feed_forward[3 + k] = 0.0

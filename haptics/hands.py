@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from haptics.cards import DeviceCard
-from haptics.rotation import multiply, normalise, rotation_vector
+from rtcore.spatial import from_rotation_vector, multiply, normalise, rotation_vector, vector
 
 IDENTITY = (0.0, 0.0, 0.0, 1.0)
 
@@ -389,9 +389,9 @@ class SimulatedHand:
         if not self.device.measures_orientation:
             return HandPose(position, np.array(IDENTITY))
         x, y, z, w = (float(c) for c in wanted_orientation)
-        turned = multiply(_from_rotation_vector(self.turned), (x, y, z, w))
+        turned = multiply(from_rotation_vector(vector(self.turned)), (x, y, z, w))
         angles = quantised(np.array(rotation_vector(normalise(turned))), self.device.rotational_resolution)
-        return HandPose(position, np.array(_from_rotation_vector(angles)))
+        return HandPose(position, np.array(from_rotation_vector(vector(angles))))
 
 
 class ScriptedHand:
@@ -510,9 +510,3 @@ def _plane_axes(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     side = np.cross(least, normal)
     side /= np.linalg.norm(side)
     return side, np.cross(normal, side)
-
-
-def _from_rotation_vector(vector: np.ndarray) -> tuple[float, float, float, float]:
-    angle = float(np.linalg.norm(vector))
-    factor = 0.5 if angle < 1e-9 else math.sin(0.5 * angle) / angle
-    return factor * vector[0], factor * vector[1], factor * vector[2], math.cos(0.5 * angle)

@@ -17,7 +17,9 @@ import math
 
 from numba import njit
 
-from haptics.rotation import (
+from haptics.codes import ENGAGING, RELEASING
+from haptics.tables import Record
+from rtcore.spatial import (
     Quaternion,
     Vector,
     add,
@@ -30,16 +32,11 @@ from haptics.rotation import (
     subtract,
     vector,
 )
-from haptics.states import EngagementState
-from haptics.tables import Record
 
 SATURATED = 1
 SLEW_LIMITED = 2
 NOT_FINITE = 4
 NOT_SENT = 8
-
-_FIRST_ENGAGED = int(EngagementState.ENGAGING)
-_RELEASING = int(EngagementState.RELEASING)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -104,7 +101,7 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
             output.damping[k] = 0.0
             output.feed_forward[k] = 0.0
 
-    if touch.state < _FIRST_ENGAGED or touch.state > _RELEASING:
+    if touch.state < ENGAGING or touch.state > RELEASING:
         # Forces are off, and were off before: every way here leads through a ramp that ended at zero.
         for k in range(6):
             output.wrench[k] = 0.0
@@ -119,7 +116,7 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
         last_torque = (touch.wrench[3], touch.wrench[4], touch.wrench[5])
         largest_force = settings.force_max * gain
         largest_torque = settings.torque_max * gain
-        if touch.state == _RELEASING:
+        if touch.state == RELEASING:
             # Releasing only ever takes away, even from a force that was still catching up with its spring.
             largest_force = min(largest_force, length(last_force))
             largest_torque = min(largest_torque, length(last_torque))
@@ -130,6 +127,8 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
         for k in range(3):
             output.wrench[k] = force[k]
             output.wrench[3 + k] = torque[k]
+            # No spring stands behind the torque: who closes the impedance gets all of it this way, limited like here.
+            output.feed_forward[3 + k] = torque[k]
     for k in range(6):
         touch.wrench[k] = output.wrench[k]
     output.limited = limited

@@ -5,11 +5,10 @@ import math
 import numpy as np
 from numba import njit
 
-from haptics.rotation import cross, length, put_quaternion, put_vector, quaternion, subtract, vector
-from haptics.states import Reason
+from haptics.codes import BAD_VALUE, OK
 from rtcore.collision.nearest import clearance
 from rtcore.model import Model
-from rtcore.spatial import to_body
+from rtcore.spatial import cross, length, put_quaternion, put_vector, quaternion, subtract, to_body, vector
 from rtcore.state import State
 from rtcore.tables import HELD
 
@@ -22,9 +21,6 @@ UNIT_TOLERANCE = 1e-3
 ENCLOSED = 0.9
 """Winding number from which a point counts as inside: 1 in a closed body, at most 1/2 before a flat plate."""
 
-_OK = int(Reason.NONE)
-_BAD_VALUE = int(Reason.BAD_VALUE)
-
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def winding_number(model: Model, state: State, body_id: int, point: np.ndarray) -> float:
@@ -35,7 +31,7 @@ def winding_number(model: Model, state: State, body_id: int, point: np.ndarray) 
     """
     pose = state.poses[body_id]
     mesh = model.meshes[model.bodies[body_id].mesh_id]
-    at = to_body(pose.position, pose.orientation, point[0], point[1], point[2])
+    at = to_body(pose, vector(point))
     total = 0.0
     for i in range(mesh.triangle_first, mesh.triangle_first + mesh.triangle_count):
         corners = model.triangles[i].vertices
@@ -62,19 +58,19 @@ def pose_body(model: Model, state: State, values: np.ndarray) -> int:
     wanted = values[0]
     # Comparisons are written so that NaN fails them.
     if not (wanted >= 0.0 and wanted < len(model.bodies) and wanted == math.floor(wanted)):
-        return _BAD_VALUE
+        return BAD_VALUE
     body_id = int(wanted)
     if model.bodies[body_id].kind != HELD:
-        return _BAD_VALUE
+        return BAD_VALUE
     for k in range(3):
         if not abs(values[1 + k]) <= LARGEST_COORDINATE:
-            return _BAD_VALUE
+            return BAD_VALUE
     square = 0.0
     for k in range(4):
         square += values[4 + k] * values[4 + k]
     norm = math.sqrt(square)
     if not abs(norm - 1.0) <= UNIT_TOLERANCE:
-        return _BAD_VALUE
+        return BAD_VALUE
 
     world = model.world[0]
     tip = state.proxy[0].position
@@ -91,5 +87,5 @@ def pose_body(model: Model, state: State, values: np.ndarray) -> int:
     if too_near or (abs(winding_number(model, state, body_id, tip)) > ENCLOSED) != inside:
         put_vector(pose.position, old_position)
         put_quaternion(pose.orientation, old_orientation)
-        return _BAD_VALUE
-    return _OK
+        return BAD_VALUE
+    return OK

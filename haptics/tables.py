@@ -74,7 +74,10 @@ SETTINGS = np.dtype(
         ("scale", "f8"),  # scene metres per device metre
         ("workspace_position", "f8", 3),  # device frame -> scene: x = p + R (scale * x_device)
         ("workspace_orientation", "f8", 4),
-        ("engage_distance", "f8"),  # farthest device image from the tool at which forces may start, scene m
+        (
+            "engage_distance",
+            "f8",
+        ),  # farthest device image from the tool at which forces may start, m in the scene and at the device
         ("speed_max", "f8"),  # fastest the device can move, m/s at the device
         ("jump_margin", "f8"),  # on top of speed_max * elapsed, device m
         ("velocity_window_s", "f8"),  # of the velocity estimator
@@ -141,6 +144,7 @@ TOUCH = np.dtype(
         ("reanchor", "i4"),  # ARM allowed to re-anchor a device that is far from the tool
         ("not_finite", "i4"),  # the last coupling wrench was not finite
         ("sample_kind", "i4"),  # of this tick: 0 nothing new, 1 good, 2 unusable, 3 jumped
+        ("age_ns", "i8"),  # age of the newest good sample in this tick, as the watchdog takes it
     ],
     align=True,
 )

@@ -23,10 +23,10 @@ def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, re
     memory = touch[0]
     now = record[0]
     memory.tick = now.tick
-    age_ns = engagement.decide(model, state, chosen, memory, now.input, now.output)
+    engagement.decide(model, state, chosen, memory, now.input, now.output)
     workspace.map_device(world, proxy, chosen, memory)
     step(model, state, memory.goal, now.budget, now.output.report)
     velocity.observe(world, proxy, chosen, memory, now.input.sample)
-    coupling.couple(world, proxy, chosen, memory, now.output, age_ns)
+    coupling.couple(world, proxy, chosen, memory, now.output)
     limits.limit(chosen, memory, now.output)
     now.output.valid_for_ns = chosen.valid_for_ns

@@ -10,9 +10,10 @@ exactly zero while the tool follows freely.
 
 from numba import njit
 
-from haptics.rotation import Vector, length, put_vector, scaled, vector
+from haptics.codes import GOOD
 from haptics.tables import VELOCITY_SAMPLES, Record
 from haptics.workspace import tool_position
+from rtcore.spatial import Vector, length, put_vector, scaled, vector
 
 SHORTEST_SPAN = 0.25
 """Part of a tick: samples closer together than this say nothing about velocity."""
@@ -109,7 +110,7 @@ def bounded(v: Vector, largest: float) -> Vector:
 @njit(cache=True, nogil=True, error_model="numpy")
 def observe(world: Record, proxy: Record, settings: Record, touch: Record, sample: Record) -> None:
     """The stage: on a new good sample, update the velocities of device and tool."""
-    if touch.sample_kind != 1:
+    if touch.sample_kind != GOOD:
         return
     push(settings, touch, sample.t_sample, vector(sample.position), tool_position(world, proxy))
     fit(settings, touch)

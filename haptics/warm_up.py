@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numba import types
 
-from haptics import coupling, engagement, limits, posing, velocity, workspace
+from haptics import commands, coupling, engagement, limits, posing, samples, velocity, workspace
 from haptics.tables import INPUT, OUTPUT, RECORD, SAMPLE, SETTINGS, TOUCH
 from haptics.tick import tick
 from rtcore.geometry.tree import build_tree
@@ -36,13 +36,14 @@ def warm_up(progress: Progress | None = None) -> None:
     rows = tuple(numba.typeof(np.zeros(1, dtype)) for dtype in (SETTINGS, TOUCH, RECORD))
     # Callees first: they would be compiled on the way anyhow, and so the progress keeps moving.
     parts: tuple[tuple[str, Any, tuple], ...] = (
+        ("samples", samples.take_sample, (world, settings, touch, taken)),
         ("posing of bodies", posing.pose_body, (*tables, types.Array(types.float64, 1, "C"))),
-        ("commands", engagement.carry_out, (*tables, settings, touch, taken, output)),
-        ("transitions", engagement.move_on, (world, proxy, settings, touch, taken, output, types.int64)),
+        ("commands", commands.carry_out, (*tables, settings, touch, taken, output)),
+        ("transitions", engagement.move_on, (world, proxy, settings, touch, taken, output)),
         ("engagement", engagement.decide, (*tables, settings, touch, taken, output)),
         ("workspace", workspace.map_device, (world, proxy, settings, touch)),
         ("velocity", velocity.observe, (world, proxy, settings, touch, sample)),
-        ("coupling", coupling.couple, (world, proxy, settings, touch, output, types.int64)),
+        ("coupling", coupling.couple, (world, proxy, settings, touch, output)),
         ("limits", limits.limit, (settings, touch, output)),
         ("tick", tick, (*tables, *rows)),
     )

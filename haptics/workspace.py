@@ -9,7 +9,8 @@ the anchor follows the device instead, so a moving device neither moves the tool
 
 from numba import njit
 
-from haptics.rotation import (
+from haptics.tables import Record
+from rtcore.spatial import (
     Quaternion,
     Vector,
     add,
@@ -25,7 +26,6 @@ from haptics.rotation import (
     subtract,
     vector,
 )
-from haptics.tables import Record
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -61,6 +61,13 @@ def distance_to_tool(world: Record, proxy: Record, settings: Record, touch: Reco
     orientation = mapped_orientation(settings, touch)
     tip = add(mapped_position(settings, touch), tip_lever(world, orientation))
     return length(subtract(tip, vector(proxy.position)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def too_far_from_tool(world: Record, proxy: Record, settings: Record, touch: Record) -> bool:
+    """Whether the map in force puts the tip farther from the proxy than ``engage_distance``, in the scene or at the
+    device: a millimetre of a scene that is scaled down is a long and strong spring at the hand."""
+    return distance_to_tool(world, proxy, settings, touch) > settings.engage_distance * min(1.0, touch.scale)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

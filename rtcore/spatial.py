@@ -1,121 +1,142 @@
-"""Quaternions ``[x, y, z, w]`` and vectors for kernels: every function writes its last argument.
+"""Vectors and quaternions ``[x, y, z, w]`` as tuples of numbers: every function returns its result, nothing allocated.
 
 A quaternion q maps coordinates of the turned frame to the frame it is turned in: ``v_scene = rotate(q, v_body)``.
-Outputs may be the same array as an input.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-SMALL_ANGLE = 1e-6
-"""Below it the series to the third order is exact to rounding, and the closed form divides by nearly zero."""
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """Write the product a b (turn by b first, then by a) to `out`; all (4,) xyzw."""
-    x = a[3] * b[0] + a[0] * b[3] + a[1] * b[2] - a[2] * b[1]
-    y = a[3] * b[1] - a[0] * b[2] + a[1] * b[3] + a[2] * b[0]
-    z = a[3] * b[2] + a[0] * b[1] - a[1] * b[0] + a[2] * b[3]
-    w = a[3] * b[3] - a[0] * b[0] - a[1] * b[1] - a[2] * b[2]
-    out[0] = x
-    out[1] = y
-    out[2] = z
-    out[3] = w
+def vector(array: np.ndarray) -> Vector:
+    """The three components of a (3,) array."""
+    return array[0], array[1], array[2]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def conjugate(a: np.ndarray, out: np.ndarray) -> None:
-    """Write the inverse of the unit quaternion a to `out`; (4,) xyzw."""
-    out[0] = -a[0]
-    out[1] = -a[1]
-    out[2] = -a[2]
-    out[3] = a[3]
+def quaternion(array: np.ndarray) -> Quaternion:
+    """The four components of a (4,) array."""
+    return array[0], array[1], array[2], array[3]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def normalise(a: np.ndarray, out: np.ndarray) -> None:
-    """Write a / |a| to `out`; the identity when a has no length. (4,) xyzw."""
-    norm = math.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2] + a[3] * a[3])
-    if norm > 0.0:
-        for k in range(4):
-            out[k] = a[k] / norm
-    else:
-        out[0] = 0.0
-        out[1] = 0.0
-        out[2] = 0.0
-        out[3] = 1.0
+def put_vector(array: np.ndarray, v: Vector) -> None:
+    """Write three components into a (3,) array."""
+    array[0] = v[0]
+    array[1] = v[1]
+    array[2] = v[2]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def turn(qx: float, qy: float, qz: float, qw: float, x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Return the vector (x, y, z) turned by the unit quaternion, as three numbers."""
-    tx = 2.0 * (qy * z - qz * y)
-    ty = 2.0 * (qz * x - qx * z)
-    tz = 2.0 * (qx * y - qy * x)
+def put_quaternion(array: np.ndarray, q: Quaternion) -> None:
+    """Write four components into a (4,) array."""
+    array[0] = q[0]
+    array[1] = q[1]
+    array[2] = q[2]
+    array[3] = q[3]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add(a: Vector, b: Vector) -> Vector:
+    """a + b."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def subtract(a: Vector, b: Vector) -> Vector:
+    """a - b."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scaled(v: Vector, factor: float) -> Vector:
+    """v times a factor."""
+    return factor * v[0], factor * v[1], factor * v[2]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cross(a: Vector, b: Vector) -> Vector:
+    """The cross product a x b."""
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def length(v: Vector) -> float:
+    """The Euclidean norm."""
+    return math.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def multiply(a: Quaternion, b: Quaternion) -> Quaternion:
+    """The product a b: first b, then a."""
     return (
-        x + qw * tx + qy * tz - qz * ty,
-        y + qw * ty + qz * tx - qx * tz,
-        z + qw * tz + qx * ty - qy * tx,
+        a[3] * b[0] + a[0] * b[3] + a[1] * b[2] - a[2] * b[1],
+        a[3] * b[1] - a[0] * b[2] + a[1] * b[3] + a[2] * b[0],
+        a[3] * b[2] + a[0] * b[1] - a[1] * b[0] + a[2] * b[3],
+        a[3] * b[3] - a[0] * b[0] - a[1] * b[1] - a[2] * b[2],
     )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def rotate(q: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
-    """Write the vector v (3,) turned by the unit quaternion q (4,) to `out`."""
-    x, y, z = turn(q[0], q[1], q[2], q[3], v[0], v[1], v[2])
-    out[0] = x
-    out[1] = y
-    out[2] = z
+def conjugate(q: Quaternion) -> Quaternion:
+    """The inverse of a unit quaternion."""
+    return -q[0], -q[1], -q[2], q[3]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def rotate_inverse(q: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
-    """Write the vector v (3,) turned back by the unit quaternion q (4,) to `out`."""
-    x, y, z = turn(-q[0], -q[1], -q[2], q[3], v[0], v[1], v[2])
-    out[0] = x
-    out[1] = y
-    out[2] = z
+def normalise(q: Quaternion) -> Quaternion:
+    """The unit quaternion along q; the identity for zero."""
+    norm = math.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+    if norm == 0.0:
+        return 0.0, 0.0, 0.0, 1.0
+    return q[0] / norm, q[1] / norm, q[2] / norm, q[3] / norm
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def from_rotation_vector(v: np.ndarray, out: np.ndarray) -> None:
-    """Write the unit quaternion of the rotation vector v (3,), rad, to `out` (4,)."""
-    angle = math.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-    scale = 0.5 - angle * angle / 48.0 if angle < SMALL_ANGLE else math.sin(0.5 * angle) / angle
-    x = scale * v[0]
-    y = scale * v[1]
-    z = scale * v[2]
-    out[3] = math.cos(0.5 * angle)
-    out[0] = x
-    out[1] = y
-    out[2] = z
+def rotate(q: Quaternion, v: Vector) -> Vector:
+    """The vector v turned by the unit quaternion q."""
+    tx = 2.0 * (q[1] * v[2] - q[2] * v[1])
+    ty = 2.0 * (q[2] * v[0] - q[0] * v[2])
+    tz = 2.0 * (q[0] * v[1] - q[1] * v[0])
+    return (
+        v[0] + q[3] * tx + q[1] * tz - q[2] * ty,
+        v[1] + q[3] * ty + q[2] * tx - q[0] * tz,
+        v[2] + q[3] * tz + q[0] * ty - q[1] * tx,
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def to_rotation_vector(q: np.ndarray, out: np.ndarray) -> None:
-    """Write the rotation vector (3,), rad, norm at most pi, of the unit quaternion q (4,) to `out`."""
-    sign = -1.0 if q[3] < 0.0 else 1.0
+def rotation_vector(q: Quaternion) -> Vector:
+    """Axis times angle (rad, 0..pi) of a unit quaternion."""
+    s = 1.0 if q[3] >= 0.0 else -1.0
     sine = math.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2])
-    scale = sign * (2.0 * math.atan2(sine, sign * q[3]) / sine if sine > SMALL_ANGLE else 2.0 + sine * sine / 3.0)
-    x = scale * q[0]
-    y = scale * q[1]
-    z = scale * q[2]
-    out[0] = x
-    out[1] = y
-    out[2] = z
+    if sine < 1e-12:  # the angle to rounding, and no division by nearly zero
+        return 2.0 * s * q[0], 2.0 * s * q[1], 2.0 * s * q[2]
+    factor = s * 2.0 * math.atan2(sine, s * q[3]) / sine
+    return factor * q[0], factor * q[1], factor * q[2]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def to_body(position: np.ndarray, q: np.ndarray, x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Return the scene point (x, y, z) in the coordinates of the body posed at (position, q)."""
-    return turn(-q[0], -q[1], -q[2], q[3], x - position[0], y - position[1], z - position[2])
+def from_rotation_vector(v: Vector) -> Quaternion:
+    """The unit quaternion of an axis times an angle (rad)."""
+    angle = length(v)
+    factor = 0.5 if angle < 1e-9 else math.sin(0.5 * angle) / angle
+    return factor * v[0], factor * v[1], factor * v[2], math.cos(0.5 * angle)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def to_scene(position: np.ndarray, q: np.ndarray, x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Return the body point (x, y, z) in scene coordinates, for the body posed at (position, q)."""
-    u, v, w = turn(q[0], q[1], q[2], q[3], x, y, z)
-    return u + position[0], v + position[1], w + position[2]
+def to_body(pose: Any, point: Vector) -> Vector:
+    """A scene point in the coordinates of the body at `pose` (a POSE record)."""
+    return rotate(conjugate(quaternion(pose.orientation)), subtract(point, vector(pose.position)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def to_scene(pose: Any, point: Vector) -> Vector:
+    """A point in the coordinates of the body at `pose` (a POSE record), in scene coordinates."""
+    return add(rotate(quaternion(pose.orientation), point), vector(pose.position))

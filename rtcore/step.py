@@ -7,6 +7,7 @@ from numba import njit
 
 from rtcore.collision.gather import copy_contact, gather, recall
 from rtcore.collision.sweep import sweep
+from rtcore.model import ALERT_RESOLUTION
 from rtcore.solvers.point_contact import solve
 from rtcore.tables import DEGRADED_PASSES, MAX_CONTACTS, MAX_PATH
 
@@ -19,11 +20,13 @@ def step(model: tuple, state: tuple, step_input: np.void, budget: np.void, repor
     """Move the tip towards its goal by straight passes, and report what pushes it where it stops.
 
     model: Model; state: State; step_input: STEP_INPUT, budget: BUDGET and report: STEP_REPORT records. A goal that is
-    not finite asks for no motion. After each pass and on the straight ways between, every surface keeps at least
-    eps_alert (1 - 1e-6) from the tip sphere if it did so before the step; one that was nearer comes no nearer.
+    not finite asks for no motion; one with coordinates beyond eps_alert / ALERT_RESOLUTION, where rounding would eat
+    into the distance kept, is taken back to that border. After each pass and on the straight ways between, every
+    surface keeps at least eps_alert (1 - 1e-6) from the tip sphere if it did so before the step; one that was nearer
+    comes no nearer.
     Source: god-object with swept motion (Zilles and Salisbury 1995; Ortega, Redon and Coquillart 2007).
     """
-    _begin(state, step_input, report)
+    _begin(model, state, step_input, report)
     passes = min(max(budget.passes, 0), MAX_PATH - 1)
     sweeps = max(budget.sweeps, 1)
     units = max(budget.units, 0)
@@ -43,15 +46,17 @@ def step(model: tuple, state: tuple, step_input: np.void, budget: np.void, repor
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _begin(state: tuple, step_input: np.void, report: np.void) -> None:
+def _begin(model: tuple, state: tuple, step_input: np.void, report: np.void) -> None:
     proxy = state.proxy[0]
     scratch = state.scratch[0]
     square = 0.0
     for k in range(3):
         way = step_input.goal_position[k] - proxy.position[k]
         square += way * way
+    border = model.world[0].eps_alert / ALERT_RESOLUTION
     for k in range(3):
-        scratch.goal[k] = step_input.goal_position[k] if math.isfinite(square) else proxy.position[k]
+        goal = step_input.goal_position[k] if math.isfinite(square) else proxy.position[k]
+        scratch.goal[k] = min(max(goal, -border), border)
     for i in range(MAX_PATH):
         for k in range(3):
             report.path[i, k] = proxy.position[k] if i == 0 else 0.0

@@ -10,7 +10,7 @@ from rtcore.geometry.tree import build_tree
 from rtcore.model import ModelBuilder
 from rtcore.state import make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, POSE, STEP_INPUT, STEP_REPORT
 
 
 def warm_up(progress: Callable[[str, int, int], None] | None = None) -> None:
@@ -37,15 +37,14 @@ def _trees() -> None:
 
 
 def _spatial() -> None:
-    q = np.array([0.0, 0.0, 0.0, 1.0])
-    v = np.array([0.0, 0.0, 1.0])
-    spatial.multiply(q, q, q)
-    spatial.conjugate(q, q)
-    spatial.normalise(q, q)
-    spatial.rotate(q, v, v)
-    spatial.rotate_inverse(q, v, v)
-    spatial.to_rotation_vector(q, v)
-    spatial.from_rotation_vector(v, q)
+    pose = np.zeros(1, POSE)[0]
+    pose["orientation"][3] = 1.0
+    q = spatial.quaternion(pose["orientation"])
+    v = spatial.vector(pose["position"])
+    spatial.put_vector(pose["position"], spatial.cross(v, spatial.subtract(spatial.add(v, v), spatial.scaled(v, 2.0))))
+    spatial.put_quaternion(pose["orientation"], spatial.normalise(spatial.multiply(q, spatial.conjugate(q))))
+    spatial.length(spatial.rotate(spatial.from_rotation_vector(v), spatial.rotation_vector(q)))
+    spatial.to_scene(pose, spatial.to_body(pose, v))
 
 
 def _clearance() -> None:

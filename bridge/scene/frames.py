@@ -1,47 +1,27 @@
 """Small pose arithmetic for import: quaternions are [x, y, z, w], a pose is (position, orientation)."""
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 Pose = tuple[np.ndarray, np.ndarray]
 
 
-def rotation(orientation: np.ndarray) -> np.ndarray:
-    """(3, 3) rotation matrix of a quaternion, which is normalised first; the identity gives exactly the identity."""
-    x, y, z, w = np.asarray(orientation, dtype=np.float64) / np.linalg.norm(orientation)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-
-
-def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Quaternion of first b, then a, normalised."""
-    ax, ay, az, aw = a
-    bx, by, bz, bw = b
-    product = np.array(
-        [
-            aw * bx + ax * bw + ay * bz - az * by,
-            aw * by - ax * bz + ay * bw + az * bx,
-            aw * bz + ax * by - ay * bx + az * bw,
-            aw * bw - ax * bx - ay * by - az * bz,
-        ]
-    )
-    return product / np.linalg.norm(product)
+def place(pose: Pose, points: np.ndarray) -> np.ndarray:
+    """Points (3,) or (n, 3) of a frame, in the frame that its pose is given in."""
+    return Rotation.from_quat(pose[1]).apply(points) + pose[0]
 
 
 def compose(outer: Pose, inner: Pose) -> Pose:
     """The pose that maps by ``inner`` first, then by ``outer``."""
-    position = rotation(outer[1]) @ inner[0] + outer[0]
-    return position, multiply(outer[1], inner[1])
+    turned = Rotation.from_quat(outer[1]) * Rotation.from_quat(inner[1])
+    return place(outer, inner[0]), turned.as_quat()
 
 
-def from_z(direction: np.ndarray) -> np.ndarray:
-    """Quaternion of the shortest turn that takes the z axis to a direction."""
-    x, y, z = np.asarray(direction, dtype=np.float64) / np.linalg.norm(direction)
-    if z < -1.0 + 1e-12:
-        return np.array([1.0, 0.0, 0.0, 0.0])
-    quaternion = np.array([-y, x, 0.0, 1.0 + z])
-    return quaternion / np.linalg.norm(quaternion)
+def shortest_turn(start: np.ndarray, end: np.ndarray) -> Rotation:
+    """The shortest turn from one direction (3,) to another; between opposite ones, one of those that there are."""
+    a, b = start / np.linalg.norm(start), end / np.linalg.norm(end)
+    w = 1.0 + a @ b
+    if w < 1e-12:
+        side = (0.0, 1.0, 0.0) if abs(a[1]) < 0.9 else (1.0, 0.0, 0.0)
+        return Rotation.from_quat(np.append(np.cross(side, a), 0.0))
+    return Rotation.from_quat(np.append(np.cross(a, b), w))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from bridge.scene.errors import MeshError
 
@@ -35,11 +36,11 @@ class TriangleMesh:
         # A scale may make different vertices equal (underflow); welding keeps "equal means one".
         return TriangleMesh(*_weld(self.vertices * factors, faces), self.notes)
 
-    def moved(self, position: np.ndarray, rotation: np.ndarray) -> "TriangleMesh":
-        """The mesh after ``x -> rotation @ x + position``; rotation (3, 3)."""
-        if np.array_equal(rotation, np.eye(3)) and not np.any(position):
+    def moved(self, position: np.ndarray, rotation: Rotation) -> "TriangleMesh":
+        """The mesh turned, then moved by position (3,), m."""
+        if rotation.magnitude() == 0.0 and not np.any(position):
             return self
-        return TriangleMesh(*_weld(self.vertices @ np.asarray(rotation).T + position, self.faces), self.notes)
+        return TriangleMesh(*_weld(rotation.apply(self.vertices) + position, self.faces), self.notes)
 
     def subdivided(self, times: int) -> "TriangleMesh":
         """The same surface with every triangle split into four by its edges' midpoints, ``times`` times."""
@@ -153,7 +154,7 @@ def parse_mesh(data: bytes, suffix: str, what: str) -> TriangleMesh:
 
 def _weld(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """One vertex for each different triple of coordinates, in the order in which they first appear."""
-    vertices = vertices + 0.0  # -0.0 and 0.0 are the same place
+    vertices = np.add(vertices, 0.0, order="C")  # rows in one piece; -0.0 and 0.0 are the same place
     rows = vertices.view(np.dtype((np.void, 24))).ravel()
     _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")

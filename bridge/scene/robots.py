@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from bridge.scene.errors import SceneError
-from bridge.scene.frames import Pose, compose, from_z, multiply, rotation
+from bridge.scene.frames import Pose, compose, place, shortest_turn
 from bridge.scene.mesh import read_bytes
 from bridge.scene.pybullet_reader import MARK
 from bridge.scene.sources import Source, build
@@ -23,6 +24,9 @@ from bridge.scene.sources import Source, build
 TIMEOUT_S = 120.0
 PLANE_EDGE = 10.0
 """Edge of the square that stands for an endless plane, m (before scaling)."""
+
+UPWARD = np.array([0.0, 0.0, 1.0])
+"""Normal of a plane and axis of a cylinder or capsule, in the shape's own frame."""
 
 # PyBullet's numbers for kinds of shape (GEOM_SPHERE...), fixed by its file formats.
 SPHERE, BOX, CYLINDER, MESH, PLANE, CAPSULE = 2, 3, 4, 5, 6, 7
@@ -280,7 +284,8 @@ def _source(
     elif kind == PLANE:
         made = {"kind": "plane", "size": (PLANE_EDGE, PLANE_EDGE)}
         if any(size):
-            frame = (frame[0], multiply(frame[1], from_z(np.array(size))))
+            turned = Rotation.from_quat(frame[1]) * shortest_turn(UPWARD, np.array(size))
+            frame = (frame[0], turned.as_quat())
         notes.append(f"link {link!r}: an endless plane became a square of {PLANE_EDGE * scale:g} m")
     else:
         raise SceneError(f"{what}: has a shape that cannot be imported (PyBullet's kind {kind})")
@@ -311,7 +316,7 @@ def _describe_mjcf(path: Path, root: ElementTree.Element, joints: dict[str, floa
         length = float(np.linalg.norm(axis))
         if length == 0.0:
             raise SceneError(f"{path}: geom {geom.get('name')!r} has both ends at {ends!r}")
-        x, y, z, w = from_z(axis)
+        x, y, z, w = shortest_turn(UPWARD, axis).as_quat()
         del geom.attrib["fromto"]
         for other in ("axisangle", "euler", "xyaxes", "zaxis"):
             geom.attrib.pop(other, None)
@@ -331,5 +336,5 @@ def _describe_mjcf(path: Path, root: ElementTree.Element, joints: dict[str, floa
 def link_box(link: Link) -> np.ndarray:
     """(2, 3) lower and upper corner of a link's triangles in the robot's base frame, m."""
     mesh = build(link.sources)
-    points = mesh.vertices @ rotation(link.pose[1]).T + link.pose[0]
+    points = place(link.pose, mesh.vertices)
     return np.array([points.min(axis=0), points.max(axis=0)])

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from bridge.scene.frames import rotation
 from bridge.scene.mesh import TriangleMesh, join, parse_mesh
 from bridge.scene.primitives import make_primitive
 
-IMPORT_VERSION = 1
+IMPORT_VERSION = 2
 """Part of every content hash: counts up whenever the same file would give other triangles or another tree."""
 
 
@@ -51,7 +51,7 @@ class Source:
             mesh = parse_mesh(self.data, self.kind, self.what).subdivided(self.subdivisions)
         else:
             mesh = make_primitive(self.kind, self.size, self.subdivisions)
-        return mesh.scaled(self.scale).moved(np.asarray(self.position), rotation(np.asarray(self.orientation)))
+        return mesh.scaled(self.scale).moved(np.asarray(self.position), Rotation.from_quat(self.orientation))
 
 
 def content_hash(sources: list[Source]) -> str:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
-from rtcore.collision.nearest import FACE, box_distance_squared, nearest_on_triangle, push_children
-from rtcore.spatial import to_body, to_scene, turn
+from rtcore.collision.nearest import FACE, box_distance_squared, nearest_on_triangle, push, push_children
+from rtcore.spatial import quaternion, rotate, to_body, to_scene, vector
 from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, MAX_CANDIDATES, MAX_CONTACTS
 
 TOUCH_SHARE = 0.1
@@ -50,14 +50,9 @@ def _collect(
     count = 0
     for body_id in range(len(model.bodies)):
         pose = poses[body_id]
-        px, py, pz = to_body(pose.position, pose.orientation, x, y, z)
+        px, py, pz = to_body(pose, (x, y, z))
         root = model.meshes[model.bodies[body_id].mesh_id].node_first
-        key = box_distance_squared(model.nodes[root], px, py, pz)
-        top = 0
-        if key <= reach:
-            scratch.stack_node[0] = root
-            scratch.stack_key[0] = key
-            top = 1
+        top = push(scratch, 0, root, box_distance_squared(model.nodes[root], px, py, pz), reach)
         while top > 0:
             top -= 1
             if scratch.stack_key[top] > reach:
@@ -112,10 +107,7 @@ def _lies_on(model: tuple, poses: np.ndarray, point: np.void, other: np.void, to
     y = point.point[1]
     z = point.point[2]
     if point.body_id != other.body_id:
-        here = poses[point.body_id]
-        there = poses[other.body_id]
-        x, y, z = to_scene(here.position, here.orientation, x, y, z)
-        x, y, z = to_body(there.position, there.orientation, x, y, z)
+        x, y, z = to_body(poses[other.body_id], to_scene(poses[point.body_id], (x, y, z)))
     triangle = model.triangles[other.triangle]
     corner = triangle.vertices
     if (
@@ -217,24 +209,14 @@ def gather(model: tuple, state: tuple, x: float, y: float, z: float, units: int,
         if ghost:
             continue
         pose = state.poses[candidate.body_id]
-        qx, qy, qz = to_scene(
-            pose.position, pose.orientation, candidate.point[0], candidate.point[1], candidate.point[2]
-        )
+        qx, qy, qz = to_scene(pose, vector(candidate.point))
         if candidate.distance > 0.0:
             nx = (x - qx) / candidate.distance
             ny = (y - qy) / candidate.distance
             nz = (z - qz) / candidate.distance
         else:
-            normal = model.triangles[candidate.triangle].normal
-            nx, ny, nz = turn(
-                pose.orientation[0],
-                pose.orientation[1],
-                pose.orientation[2],
-                pose.orientation[3],
-                normal[0],
-                normal[1],
-                normal[2],
-            )
+            normal = vector(model.triangles[candidate.triangle].normal)
+            nx, ny, nz = rotate(quaternion(pose.orientation), normal)
         if _is_known(report, count, nx, ny, nz):
             continue
         if count == MAX_CONTACTS:

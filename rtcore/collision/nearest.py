@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from rtcore.spatial import to_body
+from rtcore.spatial import to_body, vector
 
 FACE = 6
 """Feature code of a face interior; 0..2 are vertices, 3..5 the edges (feature - 3) -> (feature - 2)."""
@@ -85,6 +85,26 @@ def box_distance_squared(node: np.void, x: float, y: float, z: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def push(scratch: np.void, top: int, node_id: int, key: float, reach: float) -> int:
+    """Put a node on the stack of `top` entries unless its key is above `reach`, and return the new `top`."""
+    if key <= reach:
+        scratch.stack_node[top] = node_id
+        scratch.stack_key[top] = key
+        top += 1
+    return top
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def push_both(
+    scratch: np.void, top: int, left: int, left_key: float, right: int, right_key: float, reach: float
+) -> int:
+    """Put two nodes on the stack unless their keys are above `reach`, the one with the smaller key on top."""
+    if right_key < left_key:
+        return push(scratch, push(scratch, top, left, left_key, reach), right, right_key, reach)
+    return push(scratch, push(scratch, top, right, right_key, reach), left, left_key, reach)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def push_children(
     nodes: np.ndarray, node_id: int, x: float, y: float, z: float, reach: float, scratch: np.void, top: int
 ) -> int:
@@ -93,18 +113,7 @@ def push_children(
     right = nodes[node_id].right
     left_key = box_distance_squared(nodes[left], x, y, z)
     right_key = box_distance_squared(nodes[right], x, y, z)
-    if right_key < left_key:
-        left, right = right, left
-        left_key, right_key = right_key, left_key
-    if right_key <= reach:
-        scratch.stack_node[top] = right
-        scratch.stack_key[top] = right_key
-        top += 1
-    if left_key <= reach:
-        scratch.stack_node[top] = left
-        scratch.stack_key[top] = left_key
-        top += 1
-    return top
+    return push_both(scratch, top, left, left_key, right, right_key, reach)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -117,11 +126,9 @@ def clearance(model: tuple, state: tuple, position: np.ndarray) -> float:
     best = math.inf
     for body_id in range(len(model.bodies)):
         pose = state.poses[body_id]
-        x, y, z = to_body(pose.position, pose.orientation, position[0], position[1], position[2])
+        x, y, z = to_body(pose, vector(position))
         root = model.meshes[model.bodies[body_id].mesh_id].node_first
-        scratch.stack_node[0] = root
-        scratch.stack_key[0] = box_distance_squared(model.nodes[root], x, y, z)
-        top = 1
+        top = push(scratch, 0, root, box_distance_squared(model.nodes[root], x, y, z), best)
         while top > 0:
             top -= 1
             if scratch.stack_key[top] >= best:

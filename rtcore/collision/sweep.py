@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
-from rtcore.collision.nearest import nearest_on_triangle
-from rtcore.spatial import to_body, turn
+from rtcore.collision.nearest import nearest_on_triangle, push, push_both
+from rtcore.spatial import conjugate, quaternion, rotate, to_body
 from rtcore.tables import DEGRADED_SWEEP
 
 FLOOR = 5e-7
@@ -132,17 +132,10 @@ def sweep(
     best = 1.0
     for body_id in range(len(model.bodies)):
         pose = state.poses[body_id]
-        px, py, pz = to_body(pose.position, pose.orientation, x, y, z)
-        vx, vy, vz = turn(
-            -pose.orientation[0], -pose.orientation[1], -pose.orientation[2], pose.orientation[3], dx, dy, dz
-        )
+        px, py, pz = to_body(pose, (x, y, z))
+        vx, vy, vz = rotate(conjugate(quaternion(pose.orientation)), (dx, dy, dz))
         root = model.meshes[model.bodies[body_id].mesh_id].node_first
-        key = _entry_time(model.nodes[root], margin, px, py, pz, vx, vy, vz, best)
-        top = 0
-        if key < best:
-            scratch.stack_node[0] = root
-            scratch.stack_key[0] = key
-            top = 1
+        top = push(scratch, 0, root, _entry_time(model.nodes[root], margin, px, py, pz, vx, vy, vz, best), best)
         while top > 0:
             top -= 1
             if scratch.stack_key[top] >= best:
@@ -158,19 +151,8 @@ def sweep(
             for i in range(node.first, node.first + node.count):
                 best = min(best, impact_time(model.triangles[i], radius, resolution, px, py, pz, vx, vy, vz, best))
             if node.count == 0:
-                near = node_id + 1
-                far = node.right
-                near_key = _entry_time(model.nodes[near], margin, px, py, pz, vx, vy, vz, best)
-                far_key = _entry_time(model.nodes[far], margin, px, py, pz, vx, vy, vz, best)
-                if far_key < near_key:
-                    near, far = far, near
-                    near_key, far_key = far_key, near_key
-                if far_key < best:
-                    scratch.stack_node[top] = far
-                    scratch.stack_key[top] = far_key
-                    top += 1
-                if near_key < best:
-                    scratch.stack_node[top] = near
-                    scratch.stack_key[top] = near_key
-                    top += 1
+                left = node_id + 1
+                left_key = _entry_time(model.nodes[left], margin, px, py, pz, vx, vy, vz, best)
+                right_key = _entry_time(model.nodes[node.right], margin, px, py, pz, vx, vy, vz, best)
+                top = push_both(scratch, top, left, left_key, node.right, right_key, best)
     return best, units

@@ -146,6 +146,13 @@ def _set_push(report: np.void, i: int, x: float, y: float, z: float) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _brake(report: np.void, i: int, depth: float, friction: float, ux: float, uy: float, uz: float) -> None:
+    """Let contact i push along its normal by `depth`, and against the unit direction u by `friction`."""
+    n = report.contacts[i].normal
+    _set_push(report, i, depth * n[0] - friction * ux, depth * n[1] - friction * uy, depth * n[2] - friction * uz)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _slip(
     report: np.void, scratch: np.void, active: int, wx: float, wy: float, wz: float
 ) -> tuple[bool, float, float, float]:
@@ -176,20 +183,16 @@ def _slip(
             return True, tx, ty, tz
     for s in range(active):
         i = scratch.active[s]
-        a = report.contacts[i].normal
         for r in range(s):
             j = scratch.active[r]
-            b = report.contacts[j].normal
-            found, ux, uy, uz, along, la, lb = _edge(a, b, wx, wy, wz)
+            found, ux, uy, uz, along, la, lb = _edge(report, i, j, wx, wy, wz)
             length = along - scratch.slide[i] * la - scratch.slide[j] * lb
             if not found or length <= 0.0:
                 continue
             if _stays(report, scratch, active, ux, uy, uz, 1.0, i, j):
                 _clear_pushes(report)
-                fa = scratch.slide[i] * la
-                fb = scratch.slide[j] * lb
-                _set_push(report, i, la * a[0] - fa * ux, la * a[1] - fa * uy, la * a[2] - fa * uz)
-                _set_push(report, j, lb * b[0] - fb * ux, lb * b[1] - fb * uy, lb * b[2] - fb * uz)
+                _brake(report, i, la, scratch.slide[i] * la, ux, uy, uz)
+                _brake(report, j, lb, scratch.slide[j] * lb, ux, uy, uz)
                 return True, length * ux, length * uy, length * uz
     return False, 0.0, 0.0, 0.0
 
@@ -208,12 +211,14 @@ def _stays(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _edge(
-    a: np.ndarray, b: np.ndarray, wx: float, wy: float, wz: float
+    report: np.void, i: int, j: int, wx: float, wy: float, wz: float
 ) -> tuple[bool, float, float, float, float, float, float]:
     """Split the pull w = along u - l_a a - l_b b, u the unit direction of the edge of two planes, along >= 0.
 
-    Returns (whether both planes push: l_a, l_b >= 0, u, along, l_a, l_b).
+    a and b are the normals of contacts i and j. Returns (whether both push: l_a, l_b >= 0, u, along, l_a, l_b).
     """
+    a = report.contacts[i].normal
+    b = report.contacts[j].normal
     cosine = _dot(a, b[0], b[1], b[2])
     ux = a[1] * b[2] - a[2] * b[1]
     uy = a[2] * b[0] - a[0] * b[2]
@@ -257,18 +262,14 @@ def _hold(
         return False, sweeps
     for s in range(active):
         i = scratch.active[s]
-        a = report.contacts[i].normal
         for r in range(s):
             j = scratch.active[r]
-            b = report.contacts[j].normal
-            found, ux, uy, uz, along, la, lb = _edge(a, b, wx, wy, wz)
+            found, ux, uy, uz, along, la, lb = _edge(report, i, j, wx, wy, wz)
             limit = scratch.hold[i] * la + scratch.hold[j] * lb
             if found and along <= limit * (1.0 + BORDER):
                 share = along / limit if limit > 0.0 else 0.0
-                fa = share * scratch.hold[i] * la
-                fb = share * scratch.hold[j] * lb
-                _set_push(report, i, la * a[0] - fa * ux, la * a[1] - fa * uy, la * a[2] - fa * uz)
-                _set_push(report, j, lb * b[0] - fb * ux, lb * b[1] - fb * uy, lb * b[2] - fb * uz)
+                _brake(report, i, la, share * scratch.hold[i] * la, ux, uy, uz)
+                _brake(report, j, lb, share * scratch.hold[j] * lb, ux, uy, uz)
                 return True, sweeps
     for s in range(active):
         i = scratch.active[s]

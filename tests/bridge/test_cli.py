@@ -1,5 +1,6 @@
 """The command line: help, exit codes, one-sentence errors, and a whole run from start to picture."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -94,6 +95,15 @@ def test_nothing_heavy_is_imported_before_a_command_runs():
     code = f"import sys, bridge.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_every_error_with_an_exit_code_exists():
+    """They are named by text, so that the command line need not import them."""
+    from bridge.cli.errors import CODES
+
+    for name in CODES:
+        module, _, error = name.rpartition(".")
+        assert issubclass(getattr(importlib.import_module(module), error), Exception)
 
 
 def test_the_shell_is_told_what_may_come_next(hapticd):

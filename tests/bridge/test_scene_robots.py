@@ -3,9 +3,10 @@
 import numpy as np
 import pybullet
 import pytest
+from scipy.spatial.transform import Rotation
 
 from bridge.scene.errors import MeshError, SceneError
-from bridge.scene.frames import compose, rotation
+from bridge.scene.frames import compose
 from bridge.scene.mesh import read_mesh
 from bridge.scene.paths import pybullet_data_directory
 from bridge.scene.robots import link_box, read_robot
@@ -66,7 +67,7 @@ def test_kuka_and_panda_come_through_complete(client, path, joints, links, movab
             assert link.parent == robot.links[info[16] + 1].name
             state = pybullet.getLinkState(body, index, computeForwardKinematics=True, physicsClientId=client)
             np.testing.assert_allclose(link.pose[0], state[4], atol=1e-12)
-            np.testing.assert_allclose(rotation(link.pose[1]), rotation(np.array(state[5])), atol=1e-12)
+            assert (Rotation.from_quat(link.pose[1]).inv() * Rotation.from_quat(state[5])).magnitude() < 1e-12
         if not link.sources:
             continue
         # PyBullet's box of a turned shape is the box of its turned box: compare with just that, to 20 um. Its hull of
@@ -74,10 +75,11 @@ def test_kuka_and_panda_come_through_complete(client, path, joints, links, movab
         (source,) = link.sources
         frame = (np.array(source.position), np.array(source.orientation))
         position, orientation = compose(link.pose, frame)
+        turn = Rotation.from_quat(orientation)
         own = read_mesh(source.what).scaled(source.scale).vertices
         centre, half = (own.max(axis=0) + own.min(axis=0)) / 2, np.ptp(own, axis=0) / 2 + MARGINS[source.kind]
-        reach = np.abs(rotation(orientation)) @ half
-        middle = rotation(orientation) @ centre + position
+        reach = np.abs(turn.as_matrix()) @ half
+        middle = turn.apply(centre) + position
         box = np.array(pybullet.getAABB(body, index, physicsClientId=client))
         np.testing.assert_allclose(box, [middle - reach, middle + reach], atol=2e-5)
         # And our own triangles lie within it.
@@ -115,8 +117,9 @@ def test_frames_of_shapes(tmp_path, client):
     # Principal moments of the given tensor.
     expected = np.linalg.eigvalsh([[1, 0.1, 0], [0.1, 2, 0], [0, 0, 2.5]])
     np.testing.assert_allclose(np.sort(link.inertia), expected, rtol=1e-9)
-    inertial = rotation(link.inertial[1]) @ np.diag(link.inertia) @ rotation(link.inertial[1]).T
-    own = rotation(np.array(pybullet.getQuaternionFromEuler((0.3, 0.1, 0.2))))
+    principal = Rotation.from_quat(link.inertial[1]).as_matrix()
+    inertial = principal @ np.diag(link.inertia) @ principal.T
+    own = Rotation.from_euler("xyz", (0.3, 0.1, 0.2)).as_matrix()
     np.testing.assert_allclose(inertial, own @ [[1, 0.1, 0], [0.1, 2, 0], [0, 0, 2.5]] @ own.T, atol=1e-9)
     np.testing.assert_allclose(link.inertial[0], [0.1, -0.2, 0.3], atol=1e-12)
 

@@ -1,11 +1,13 @@
 """What inspection says about a surface is true of it."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.scene.frames import compose, from_z, multiply, rotation
+from bridge.scene.frames import compose, place, shortest_turn
 from bridge.scene.mesh import join, make_mesh
 from bridge.scene.primitives import make_primitive
 from bridge.scene.topology import analyse, winding_number
@@ -107,14 +109,21 @@ def test_an_inside_out_plate_has_the_same_wall():
 @settings(max_examples=50, deadline=None)
 @given(unit, unit, st.tuples(*[st.floats(-3, 3)] * 3).map(np.array))
 def test_frames(p, q, shift):
-    np.testing.assert_allclose(rotation(multiply(p, q)), rotation(p) @ rotation(q), atol=1e-12)
-    position, orientation = compose((shift, p), (np.array([1.0, 2.0, 3.0]), q))
-    x = np.array([0.3, -0.2, 0.9])
-    inner = rotation(q) @ x + [1.0, 2.0, 3.0]
-    np.testing.assert_allclose(rotation(orientation) @ x + position, rotation(p) @ inner + shift, atol=1e-12)
+    """Placing by a composed pose is placing by one pose after the other."""
+    outer, inner = (shift, p), (np.array([1.0, 2.0, 3.0]), q)
+    points = np.array([[0.3, -0.2, 0.9], [-1.0, 0.5, 0.0]])
+    np.testing.assert_allclose(place(compose(outer, inner), points), place(outer, place(inner, points)), atol=1e-12)
+    x, y, z, w = p / np.linalg.norm(p)
+    t = 2.0 * np.cross((x, y, z), points)  # Rodrigues' formula
+    np.testing.assert_allclose(place(outer, points), points + w * t + np.cross((x, y, z), t) + shift, atol=1e-12)
 
 
 @pytest.mark.parametrize("direction", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (-0.3, 0.4, -0.5), (1e-9, 0, -1)])
-def test_from_z(direction):
-    direction = np.array(direction) / np.linalg.norm(direction)
-    np.testing.assert_allclose(rotation(from_z(direction)) @ [0, 0, 1], direction, atol=1e-8)
+@pytest.mark.parametrize("start", [(0, 0, 2), (0, 1, 0), (0.6, -0.5, 0.1)])
+def test_the_shortest_turn_goes_there_by_the_angle_between(start, direction):
+    start, direction = np.array(start, float), np.array(direction, float)
+    for end in (direction, -start):
+        turn = shortest_turn(start, end)
+        a, b = start / np.linalg.norm(start), end / np.linalg.norm(end)
+        np.testing.assert_allclose(turn.apply(a), b, atol=1e-8)
+        assert turn.magnitude() == pytest.approx(math.atan2(np.linalg.norm(np.cross(a, b)), a @ b), abs=1e-8)

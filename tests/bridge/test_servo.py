@@ -19,18 +19,8 @@ from bridge.mailbox import CommandReader, CommandWriter, create_mailbox
 from bridge.ring import RingReader, RingWriter
 from bridge.runtime import StoredAssembly
 from bridge.schema import MAX_MESSAGE_BYTES, Reject
-from bridge.servo import (
-    MAX_FRAMES,
-    MAX_MESSAGES,
-    OWN_COMMAND_ID,
-    SNAPSHOT_EVERY,
-    CompileCounter,
-    Servo,
-    Sessions,
-    _open_socket,
-    count_kernels,
-    next_due,
-)
+from bridge.servo import CompileCounter, count_kernels, open_socket
+from bridge.servo_loop import MAX_FRAMES, MAX_MESSAGES, OWN_COMMAND_ID, SNAPSHOT_EVERY, Servo, Sessions, next_due
 from haptics.cards import load_card
 from haptics.settings import make_settings
 from haptics.snapshot import unpack_snapshot
@@ -149,7 +139,7 @@ class Bench:
         self.post = CommandWriter(base / "mailbox").post
         endpoint = f"ipc://{base}/device"
         self.stored = small_assembly(clocking)
-        self.socket = _open_socket(endpoint)
+        self.socket = open_socket(endpoint)
         self.servo = Servo(self.stored, self.ring, CommandReader(base / "mailbox"), self.socket)
         self.servo._tick_kernel = self.tick
         self.fail_at = 0
@@ -449,6 +439,7 @@ def test_triggered_refused_samples_run_no_tick(triggered):
     assert triggered.ring.count == 1
     triggered.send()
     triggered.render()
+    triggered.wait_for(lambda: triggered.ring.count == 2)  # the render leaves before the record is written
     assert triggered.records()["input"]["rejected"].tolist() == [0, 1]
 
 
@@ -533,14 +524,14 @@ def test_snapshots_come_at_their_ticks_and_can_be_unpacked(triggered):
 
 
 def test_record_views_address_the_right_fields():
-    from bridge import servo
+    from bridge import servo_loop
 
     record = np.zeros(1, RECORD)
     words = memoryview(record.view(np.uint8))
-    words.cast("q")[servo._AGE] = 11
-    words.cast("I")[servo._MISSED] = 12
-    words[servo._FRESH] = 1
-    words.cast("q")[servo._SENT] = 13
+    words.cast("q")[servo_loop._AGE] = 11
+    words.cast("I")[servo_loop._MISSED] = 12
+    words[servo_loop._FRESH] = 1
+    words.cast("q")[servo_loop._SENT] = 13
     assert record["input"]["age_ns"][0] == 11
     assert record["timing"]["missed"][0] == 12
     assert record["input"]["fresh"][0] == 1

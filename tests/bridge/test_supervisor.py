@@ -1,116 +1,12 @@
-"""The supervisor's parts: children, restarts, names of files, addresses in use."""
+"""The supervisor's parts: names of files, addresses in use, exit codes."""
 
-import os
-import signal
 import socket
-import sys
-import time
 
 import pytest
 
 from bridge import supervisor
 from bridge.exit_codes import ExitCode
-from bridge.runtime import RuntimeDirectory
-from bridge.supervisor import Child, _Helper, check_ports_free, describe_status, log_part, python_module
-
-
-@pytest.fixture
-def runtime(short_base):
-    return RuntimeDirectory("s").create()
-
-
-def script(text):
-    return [sys.executable, "-c", text]
-
-
-def tend(helper, condition, told, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, told
-        helper.tend(time.monotonic(), lambda code, text, **data: told.append((code, text, data)))
-        time.sleep(0.005)
-
-
-def test_messages_and_last_words_of_a_child(runtime):
-    text = 'import sys; print(\'{"event": "progress", "done": 1}\'); print(\'noise\'); print(\'{"event": "warm"}\');'
-    child = Child("one", script(text + "print('what went wrong', file=sys.stderr)"), runtime)
-    assert child.wait(10)
-    assert [message["event"] for message in child.messages] == ["progress", "warm"]
-    assert child.last_words() == "what went wrong"
-    child.close()
-
-
-def test_talkative_child_is_not_blocked_and_costs_bounded_memory(runtime):
-    child = Child("one", script("for i in range(20000): print('{\"i\": %d}' % i)"), runtime)
-    assert child.wait(20)
-    assert child.poll() == 0
-    assert len(child.messages) == 1000
-    assert child.messages[-1] == {"i": 19999}
-    child.close()
-
-
-def test_child_does_not_get_the_terminals_interrupt(runtime):
-    child = Child("one", script("import time; time.sleep(20)"), runtime)
-    assert os.getpgid(child.pid) != os.getpgid(0)
-    child.send(signal.SIGTERM)
-    assert child.wait(10)
-    assert child.poll() == -signal.SIGTERM
-    child.send(signal.SIGTERM)
-    child.close()
-
-
-def test_a_helper_that_is_killed_comes_back_with_growing_pauses(runtime):
-    told = []
-    numbers = []
-
-    def command(restarts):
-        numbers.append(restarts)
-        return script("import time; time.sleep(60)")
-
-    helper = _Helper("recorder", command, runtime, False)
-    pauses = []
-    for _ in range(3):
-        helper.child.send(signal.SIGKILL)
-        tend(helper, lambda: helper.child is None, told)
-        gone = time.monotonic()
-        tend(helper, lambda: helper.child is not None, told)
-        pauses.append(time.monotonic() - gone)
-    assert helper.stop(5.0)
-    assert numbers == [0, 1, 2, 3]
-    assert [code for code, _, _ in told] == ["recorder_died", "recorder_restarted"] * 3
-    assert "killed by SIGKILL" in told[0][1]
-    assert pauses[0] >= 0.2
-    assert pauses[1] >= 0.45
-    assert pauses[2] >= 0.95
-
-
-def test_a_closed_viewer_stays_closed_but_a_crashed_one_comes_back(runtime):
-    told = []
-    helper = _Helper("viewer", lambda restarts: script(f"import sys; sys.exit({0 if restarts else 3})"), runtime, True)
-    tend(helper, lambda: helper.child is None, told)
-    tend(helper, lambda: helper.restarts == 1, told)
-    tend(helper, lambda: helper.child is None, told)
-    for _ in range(100):
-        helper.tend(time.monotonic() + 3600, lambda *_, **__: None)
-    assert helper.restarts == 1
-    assert [code for code, _, _ in told] == ["viewer_died", "viewer_restarted", "viewer_ended"]
-
-
-def test_a_helper_that_ignores_sigterm_is_killed(runtime):
-    text = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('{}', flush=True); time.sleep(60)"
-    helper = _Helper("publisher", lambda _: script(text), runtime, False)
-    deadline = time.monotonic() + 10
-    while not helper.child.messages and time.monotonic() < deadline:
-        helper.child.read_messages()
-    assert not helper.stop(0.2)
-    helper.tend(time.monotonic() + 3600, lambda *_, **__: None)
-    assert helper.child is None
-
-
-def test_status_in_words():
-    assert describe_status(-9) == "killed by SIGKILL"
-    assert describe_status(int(ExitCode.TICK_RAISED)) == "exit code 22, TICK_RAISED"
-    assert describe_status(99) == "exit code 99"
+from bridge.supervisor import check_ports_free, log_part
 
 
 def test_restarted_recorder_gets_a_new_file(tmp_path):
@@ -126,16 +22,6 @@ def test_port_of_another_program_is_named():
         with pytest.raises(OSError, match=rf"the state socket cannot use 127.0.0.1:{port}.*another `port`"):
             check_ports_free({"device": "ipc:///tmp/x", "state": f"tcp://127.0.0.1:{port}"})
     check_ports_free({"state": f"tcp://127.0.0.1:{port}"})
-
-
-def test_modules_run_whatever_the_current_directory_holds(runtime, tmp_path, monkeypatch):
-    (tmp_path / "json.py").write_text("raise SystemExit(77)")
-    monkeypatch.chdir(tmp_path)
-    child = Child("publisher", python_module("bridge.publisher"), runtime)
-    assert child.wait(20)
-    assert child.poll() == ExitCode.USAGE
-    assert "usage: python -m bridge.publisher" in child.last_words()
-    child.close()
 
 
 def test_exit_codes_are_distinct_and_documented():

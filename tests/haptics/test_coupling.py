@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from haptics.coupling import damper
-from haptics.rotation import rotate
 from haptics.states import CommandKind
+from rtcore.spatial import rotate
 
 
 @pytest.mark.parametrize("stiffness", [50.0, 400.0, 2000.0])

@@ -210,3 +210,22 @@ def test_energy_of_a_lossless_spring_cycle(steps):
             assert rig.row["energy"] - start == pytest.approx(-stored * (1 - 1 / steps), rel=1e-6)
     generated = 2 * steps * 0.5 * stiffness * (depth / steps) ** 2
     assert rig.row["energy"] - start == pytest.approx(generated, rel=1e-6, abs=1e-12)
+
+
+def test_the_torque_of_the_impedance_is_the_limited_one():
+    """A tool of 100 mm in a scene scaled down to a thousandth would ask for kilonewton metres."""
+    rig = Rig(plane_model(tip_offset=(0.1, 0.0, 0.0)), scale=1e-3, ramp_up_ms=3.0, ramp_down_ms=15.0)
+    rig.activate()
+    largest, slew = rig.chosen["torque_max"], rig.chosen["torque_slew"]
+    begin, last, most = np.array(rig.sample["position"]), np.zeros(3), 0.0
+    for k in range(200):
+        rig.send(begin - (0.0, 0.0, 0.002 * k) if k < 120 else None)
+        if k == 150:
+            rig.command(CommandKind.DISARM)
+        torque = rig.output["feed_forward"][3:].copy()
+        assert np.array_equal(torque, rig.wrench[3:])
+        assert np.linalg.norm(torque) <= largest * (1 + ROUNDING)
+        if k != 150:
+            assert np.linalg.norm(torque - last) <= slew * (1 + ROUNDING)
+        last, most = torque, max(most, float(np.linalg.norm(rig.output["coupling_wrench"][3:])))
+    assert most > largest and np.all(last == 0.0)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from haptics_rig import REST, Rig, plane_model
+from haptics_rig import EPS_ALERT, REST, TIP_RADIUS, Rig, plane_model
 from scipy.spatial.transform import Rotation
 
 from haptics.states import CommandKind, EngagementState, Reason
+from rtcore.model import ALERT_RESOLUTION
 
 OFFSET = (0.01, -0.02, -0.04)
 
@@ -199,3 +200,21 @@ def test_scale_is_honest(scale):
         rig.send((0.01, 0.0, 0.1 + (touching - 0.002 - 0.1) * (k + 1) / 100))
     rig.run(20)
     assert rig.wrench[2] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_nobody_can_swing_the_tool_out_of_the_world():
+    """Clutch and swing at the largest scale, over and over: the tool stays where its distances can be kept."""
+    rig = Rig(scale=1e3)
+    rig.command(CommandKind.LEASE)
+    rig.send((0.0, 0.0, 1e-4))
+    border = EPS_ALERT / ALERT_RESOLUTION
+    for _ in range(20):
+        rig.send((0.0, 0.0, 900.0))
+        rig.command(CommandKind.CLUTCH, 1)
+        rig.send((0.0, 0.0, -900.0))
+        rig.command(CommandKind.CLUTCH, 0)
+        assert np.abs(rig.proxy).max() <= border
+    assert rig.proxy[2] == border
+    rig.send((0.0, 0.0, -1e3))
+    rig.silence(5)
+    assert rig.proxy[2] >= TIP_RADIUS + EPS_ALERT

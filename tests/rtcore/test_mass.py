@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 
-from bridge.scene.frames import rotation
 from bridge.scene.primitives import make_primitive
 from rtcore.geometry.mass import mass_properties, signed_volume, unpaired_edges
 
@@ -101,7 +101,7 @@ def test_laws_of_place_turn_size_and_density(shift, turn, scale, density):
     points, faces = torus(0.3, 0.1, 8, 6)
     points = points * (1.0, 0.7, 1.3)
     unit = mass_properties(points, faces, 1.0)
-    matrix = rotation(turn)
+    matrix = Rotation.from_quat(turn).as_matrix()
     found = mass_properties(scale * points @ matrix.T + shift, faces, density)
     # Rounding of the coordinates themselves: 2e-15 relative to the distance from the origin.
     size = scale * 0.8

@@ -10,6 +10,7 @@ from numba import njit
 from numba.core.runtime import _nrt_python, rtsys
 from probe_scenes import EPS, Probe, box, grid, sheets
 
+from rtcore.model import ALERT_RESOLUTION
 from rtcore.step import step
 from rtcore.tables import DEGRADED_PASSES, MAX_CONTACTS, MAX_PATH, STEP_REPORT
 from rtcore.warm_up import warm_up
@@ -264,3 +265,18 @@ def test_a_warm_step_allocates_and_compiles_nothing():
     tracemalloc.stop()
     assert grown < 2000  # less than a byte per step
     assert len(step.signatures) == signatures == 1
+
+
+@pytest.mark.parametrize("far", [1e3, 1e9, 1e15, 1e150])
+def test_a_goal_out_of_this_world_is_taken_back_to_its_border(far):
+    """Coordinates beyond eps_alert / ALERT_RESOLUTION are not gone to, so the floor is kept from wherever one comes."""
+    probe = Probe([grid(1, 100.0)], (0.0, 0.0, 0.1))
+    border = EPS[0] / ALERT_RESOLUTION
+    assert np.array_equal(probe.go(0.3 * far, -far, far), np.clip((0.3 * far, -far, far), -border, border))
+    probe.go(0.0, 0.0, far)
+    # Back at a slant: it meets the floor 150 m on.
+    probe.go(30.0, -20.0, -far)
+    for _ in range(5):
+        probe.go(30.0, -20.0, -far)
+        assert probe.clearance() >= probe.least
+    assert probe.position[2] == pytest.approx(probe.radius + probe.safety, abs=1e-6)

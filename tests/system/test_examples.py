@@ -52,7 +52,7 @@ def daemon():
 
 
 def run_example(name: str, environment: dict[str, str], *arguments: str) -> str:
-    command = [sys.executable, f"examples/{name}.py", *arguments]
+    command = [sys.executable, f"docs/examples/{name}.py", *arguments]
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
     return result.stdout

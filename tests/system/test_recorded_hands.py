@@ -81,7 +81,7 @@ def test_recorded_hand_never_passes(scene, recording, tmp_path, short_base):
     with DaemonProcess(scene=config, base=short_base, log=str(log_path)) as daemon:
         daemon.wait_ready()
         placed = {"recording": bag, "body": "thing", "extent": EXTENT, "depth": chosen["depth"]}
-        seen = run_hand("recorded", daemon=daemon.name, paced=False, **placed)
+        seen = run_hand("recorded", daemon=daemon.name, **placed)
         assert daemon.stop() == 0
     assert seen.force_peak > 1.0, "the hand never pressed: the check would mean nothing"
 

@@ -1,0 +1,82 @@
+"""The command line: ``hapticd COMMAND``; the table below says where each command is.
+
+A command is a plain function whose arguments are those of the command line and whose result is the exit code. It
+imports what it needs when it runs, so that help is quick. What commands share is in :mod:`bridge.cli.options`
+(arguments), :mod:`bridge.cli.errors` (exit codes) and :mod:`bridge.cli.printing`.
+"""
+
+from collections.abc import Callable
+
+import typer
+
+from bridge.cli import hands, logs, machine, running
+from bridge.cli.errors import guarded
+
+RUN = "Run and feel"
+
+COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
+    RUN: {
+        "run": running.run,
+        "view": running.view,
+        "status": running.status,
+        "stop": running.stop,
+        "reset": running.reset,
+        "demo": running.demo,
+    },
+    "Logs": {
+        "play": logs.play,
+        "reexec": logs.reexec,
+        "diff": logs.diff,
+        "plot": logs.plot,
+        "snapshot": logs.snapshot,
+    },
+    "Scene and machine": {
+        "inspect": machine.inspect,
+        "schema": machine.schema,
+        "doctor": machine.doctor,
+        "compile": machine.compile_kernels,
+    },
+}
+"""By panel of the help text and by name."""
+
+HANDS: dict[str, Callable[..., int]] = {
+    "sim": hands.sim,
+    "recorded": hands.recorded,
+    "scripted": hands.scripted,
+    "mouse": hands.mouse,
+}
+"""``hapticd hand NAME``."""
+
+
+def _application() -> typer.Typer:
+    application = typer.Typer(
+        name="hapticd",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="A 1 kHz daemon through which people and robots feel simulated objects.",
+        epilog="Start with `hapticd demo`. Shell completion: `hapticd --install-completion`. "
+        "Exit codes: 0 done, 2 command line, 3 configuration, 4 input file, 5 already running, 8 not running, "
+        "9 refused by the daemon, 10 a comparison differs; all of them stand in `bridge/exit_codes.py`.",
+    )
+    for panel, commands in COMMANDS.items():
+        for name, function in commands.items():
+            application.command(name, rich_help_panel=panel)(guarded(function))
+    hand = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        help="Be the hand at a running daemon: simulated, recorded, scripted, or the mouse.",
+    )
+    for name, function in HANDS.items():
+        hand.command(name)(guarded(function))
+    application.add_typer(hand, name="hand", rich_help_panel=RUN)
+    return application
+
+
+app = _application()
+
+
+def main() -> None:
+    """Entry point of ``hapticd``."""
+    app(prog_name="hapticd")

@@ -1,0 +1,37 @@
+"""Codec of the wire: the two 1 kHz messages in both encodings, and the maps of the control, state and events sockets.
+
+Layout and keys come from the schema table (:mod:`bridge.schema`); ``docs/protocol.md`` prints the same table. Messages
+from outside are judged here and nowhere else: a sample that breaks a rule gets a :class:`bridge.schema.Reject` code and
+changes nothing, a control message that breaks one raises :class:`WireError`.
+"""
+
+from bridge.wire import renders, samples
+from bridge.wire.layout import HEADER_FIELDS, PRESENT_BITS, RENDER_STRUCT, SAMPLE_STRUCT, Vector, WireError
+from bridge.wire.maps import pack_control, unpack_control
+from bridge.wire.renders import Render, decode_render, encode_render
+from bridge.wire.samples import OptionalFields, decode_sample, encode_sample, sample_is_struct
+
+__all__ = [
+    "HEADER_FIELDS",
+    "PRESENT_BITS",
+    "RENDER_STRUCT",
+    "SAMPLE_STRUCT",
+    "OptionalFields",
+    "Render",
+    "Vector",
+    "WireError",
+    "decode_render",
+    "decode_sample",
+    "encode_render",
+    "encode_sample",
+    "pack_control",
+    "sample_is_struct",
+    "unpack_control",
+    "warm_up",
+]
+
+
+def warm_up() -> None:
+    """Compiles (or loads from the cache) the kernels behind :func:`decode_sample` and :func:`encode_render`."""
+    samples.warm_up()
+    renders.warm_up()

@@ -1,0 +1,142 @@
+"""Samples: which ones move the device, how old the newest is for the watchdog, and whether they keep the lease.
+
+A good sample is finite, of unit orientation, of sensible size and marked valid by the client. The watchdog looks at the
+age of the newest good one: what comes after it and is not usable neither renews it nor hides how old it was.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from haptics.codes import (
+    GOOD,
+    JUMPED,
+    NOBODY,
+    NOTHING_NEW,
+    RELEASING,
+    SAMPLE_INVALID,
+    SAMPLE_REJECTED,
+    SAMPLE_STALE,
+    UNUSABLE,
+)
+from haptics.limits import observe_energy
+from haptics.posing import LARGEST_COORDINATE, UNIT_TOLERANCE
+from haptics.tables import Record
+from haptics.transitions import engaged
+from rtcore.spatial import length, put_quaternion, put_vector, quaternion, rotate, subtract, vector
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def usable(sample: Record) -> bool:
+    """Whether a sample may move anything: marked valid, finite, unit orientation, sensible size."""
+    if sample.valid == 0:
+        return False
+    for k in range(3):
+        # Written so that NaN fails.
+        if not abs(sample.position[k]) <= LARGEST_COORDINATE:
+            return False
+    square = 0.0
+    for k in range(4):
+        square += sample.orientation[k] * sample.orientation[k]
+    if not abs(math.sqrt(square) - 1.0) <= UNIT_TOLERANCE:
+        return False
+    if sample.has_twist != 0:
+        for k in range(6):
+            if not abs(sample.twist[k]) <= LARGEST_COORDINATE:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def jumps(world: Record, settings: Record, touch: Record, sample: Record) -> bool:
+    """Whether the device went farther since its last good sample than it can, by translation or by the tip's turning.
+
+    The elapsed time is the client's, but no longer than the stale horizon: forces do not outlive a longer gap.
+    """
+    elapsed = min(max(sample.t_sample - touch.last_t_sample, 0), settings.stale_after_ns)
+    allowed = settings.speed_max * 1e-9 * elapsed + settings.jump_margin
+    if length(subtract(vector(sample.position), vector(touch.device_position))) > allowed:
+        return True
+    offset = vector(world.tip_offset)
+    turned = subtract(
+        rotate(quaternion(sample.orientation), offset), rotate(quaternion(touch.device_orientation), offset)
+    )
+    return length(turned) > allowed * touch.scale
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take_sample(world: Record, settings: Record, touch: Record, taken: Record) -> None:
+    """Judge the sample of this tick and take over its pose when it is good."""
+    touch.sample_kind = NOTHING_NEW
+    touch.rejected += np.uint64(taken.rejected)
+    if touch.owner == NOBODY or taken.has_sample == 0:
+        return
+    sample = taken.sample
+    if taken.fresh != 0 and sample.session == touch.owner:
+        touch.last_seq = sample.seq
+        if not usable(sample):
+            touch.sample_kind = UNUSABLE
+        elif touch.frozen != 0:
+            touch.sample_kind = JUMPED
+        elif (engaged(touch) or touch.state == RELEASING) and jumps(world, settings, touch, sample):
+            touch.sample_kind = JUMPED
+            touch.frozen = 1
+        else:
+            accept_pose(touch, sample)
+    if touch.sample_kind == UNUSABLE or (touch.sample_kind == NOTHING_NEW and touch.unusable_ticks > 0):
+        touch.unusable_ticks += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def accept_pose(touch: Record, sample: Record) -> None:
+    """The device is where this sample says."""
+    orientation = quaternion(sample.orientation)
+    if touch.has_pose != 0:
+        observe_energy(touch, vector(sample.position), orientation)
+    put_vector(touch.device_position, vector(sample.position))
+    put_quaternion(touch.device_orientation, orientation)
+    touch.last_t_sample = sample.t_sample
+    touch.has_pose = 1
+    touch.unusable_ticks = 0
+    touch.rejected = NOBODY
+    touch.sample_kind = GOOD
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def age_in_force(settings: Record, touch: Record, taken: Record) -> int:
+    """Age of the newest good sample as far as the watchdog is concerned, ns; once per tick, before any command."""
+    if taken.has_sample == 0 or touch.owner == NOBODY or taken.sample.session != touch.owner:
+        return settings.stale_after_ns + 1
+    if touch.unusable_ticks == 0:
+        return taken.age_ns
+    # The input tells the age of the newest sample only, and that one is of no use: count on from the last good one.
+    period = np.int64(round(settings.dt * 1e9))
+    return max(taken.age_ns, min(touch.age_ns, settings.stale_after_ns) + period)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def stale_reason(touch: Record) -> int:
+    """Why there is no good sample."""
+    if touch.unusable_ticks > 0:
+        return SAMPLE_INVALID
+    if touch.rejected > NOBODY:
+        return SAMPLE_REJECTED
+    return SAMPLE_STALE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def hand_is_on(settings: Record, taken: Record) -> bool:
+    """Whether the deadman, where one is required, is pressed in the newest sample."""
+    return settings.require_deadman == 0 or taken.sample.deadman != 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_lease(touch: Record, settings: Record, taken: Record) -> None:
+    """Accepted samples renew the lease; otherwise it runs out."""
+    if touch.owner == NOBODY:
+        return
+    if touch.sample_kind != NOTHING_NEW:
+        touch.lease_left = settings.lease_ticks
+    elif touch.lease_left > 0:
+        touch.lease_left -= 1

@@ -1,0 +1,85 @@
+"""The moves of the engagement state machine: one event each, and the ramps that lead out of the engaged states.
+
+They are shared by commands (:mod:`haptics.commands`) and by what happens unasked (:mod:`haptics.engagement`).
+"""
+
+import numpy as np
+from numba import njit
+
+from haptics import velocity
+from haptics.codes import ACTIVE, ARMED, ENGAGING, FAULT, HOLD, NOBODY, RELEASING
+from haptics.tables import Record
+
+ONE = np.uint64(1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def engaged(touch: Record) -> bool:
+    """Whether forces are on and not on their way out."""
+    return touch.state == ENGAGING or touch.state == ACTIVE or touch.state == HOLD
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def transition(touch: Record, output: Record, to: int, reason: int) -> None:
+    """Change state: one event."""
+    output.event_from = touch.state
+    output.event_to = to
+    touch.state = to
+    touch.reason = reason
+    touch.state_ticks = 0
+    touch.event_seq += ONE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def begin_release(touch: Record, output: Record, after: int, reason: int, ticks: int) -> None:
+    """Leave the engaged states: the gain goes to zero in so many ticks, this one included, then ``after`` follows."""
+    touch.gain_step = touch.gain / ticks
+    touch.after_release = after
+    touch.release_reason = reason
+    transition(touch, output, RELEASING, reason)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def hasten_release(settings: Record, touch: Record) -> None:
+    """Make a ramp under way end within the fault ramp, counted from now; never slower than it was."""
+    touch.gain_step = max(touch.gain_step, touch.gain / settings.ramp_fault_ticks)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def redirect_release(touch: Record, after: int, reason: int) -> None:
+    """Let a ramp under way lead to ``after``, unless it already leads to FAULT."""
+    if touch.after_release != FAULT:
+        touch.after_release = after
+        touch.release_reason = reason
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def force_release(settings: Record, touch: Record, output: Record, after: int, reason: int) -> bool:
+    """Forces off by the fault ramp, whatever else goes on; returns whether that was a transition."""
+    if engaged(touch):
+        touch.clutched = 0
+        begin_release(touch, output, after, reason, settings.ramp_fault_ticks)
+        return True
+    if touch.state == RELEASING:
+        touch.clutched = 0
+        redirect_release(touch, after, reason)
+        hasten_release(settings, touch)
+    elif touch.state == ARMED:
+        transition(touch, output, after, reason)
+        return True
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def drop_owner(touch: Record) -> None:
+    """Nobody holds the device any more; the tool stays where it is."""
+    touch.owner = NOBODY
+    touch.last_seq = NOBODY
+    touch.lease_left = 0
+    touch.drop_owner = 0
+    touch.has_pose = 0
+    touch.clutched = 0
+    touch.reanchor = 0
+    touch.rejected = NOBODY
+    touch.unusable_ticks = 0
+    velocity.forget(touch)
