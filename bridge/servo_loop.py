@@ -183,7 +183,6 @@ class Servo:
         self._stop_since = 0
         self._watch_in = 0
         self.parent = os.getppid()
-        self._heard = 0
 
     # -- before the first tick ---------------------------------------------------------------------------------------
 
@@ -396,8 +395,12 @@ class Servo:
             now = time.monotonic_ns()
             self._watch(now)
             if self._take_command(now):
-                heard = now
-                self._tick(now, now, 0, False, 0, False)
+                # No sign of life: anybody may send commands. Only a new owner begins a silence of its own.
+                owner = sessions.owner
+                silent = sessions.has_sample and now - heard > self.lease_ns
+                self._tick(now, now, 0, False, sessions.age_ns(now) if silent else 0, False)
+                if sessions.owner != owner:
+                    heard = now
             elif arrived and self._read(True):
                 heard = now
                 self._tick(sessions.t_received, now, 0, True, 0, True)

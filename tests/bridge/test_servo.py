@@ -463,6 +463,23 @@ def test_triggered_silence_lets_time_pass_after_the_lease(triggered):
     assert triggered.ring.count == resting
 
 
+def test_triggered_commands_do_not_hide_that_the_owner_is_silent(triggered):
+    """Refused commands of anybody, one every few ms: the lost owner's time passes all the same."""
+    triggered.start()
+    triggered.send()
+    triggered.render()
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until:
+        triggered.post(CommandKind.RENEW, SESSION + 1)
+        time.sleep(0.005)
+    rows = triggered.records()[2:]
+    by_command = rows[rows["input"]["command"]["id"] != 0]
+    started = rows["timing"]["started_ns"][0]
+    late = by_command[by_command["timing"]["started_ns"] > started + 250 * MS]
+    assert len(late) > 5 and (late["input"]["age_ns"] >= 200 * MS).all()
+    assert (rows["input"]["command"]["id"] == 0).sum() > 20  # and ticks run between the commands
+
+
 @pytest.mark.parametrize("clocking", ["free", "triggered"])
 def test_end_is_a_recorded_command(short_base, clocking):
     bench = Bench(short_base, clocking)

@@ -22,6 +22,15 @@ REST = TIP_RADIUS + EPS_SAFETY
 """Height of the tip centre over a plane that it rests on, m."""
 MS = 1_000_000
 QUIET = np.array([0.0, 0.0, 0.0, 1.0])
+CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
+FACES = np.array(
+    [
+        *((0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5)),
+        *((0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6)),
+        *((0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)),
+    ]
+)
+"""A closed box of half edge 1, faces outwards."""
 
 
 def square(half: float) -> tuple[np.ndarray, np.ndarray]:

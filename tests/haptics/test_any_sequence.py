@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from haptics_rig import EPS_ALERT, EPS_BREAK, EPS_SAFETY, MS, OWNER, TIP_RADIUS, Rig
+from haptics_rig import CORNERS, EPS_ALERT, EPS_BREAK, EPS_SAFETY, FACES, MS, OWNER, TIP_RADIUS, Rig
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -31,15 +31,6 @@ BOX = np.array([0.04, 0.03, 0.02])
 """Half the edges of the held box, m."""
 LEAST = TIP_RADIUS + EPS_ALERT * (1.0 - 1e-6)
 """What the mechanics promise between tip centre and surfaces."""
-
-CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
-FACES = np.array(
-    [
-        *((0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5)),
-        *((0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6)),
-        *((0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)),
-    ]
-)
 
 
 @lru_cache

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from haptics_rig import EPS_ALERT, EPS_BREAK, EPS_SAFETY, TIP_RADIUS, Rig, square
+from haptics_rig import CORNERS, EPS_ALERT, EPS_BREAK, EPS_SAFETY, FACES, TIP_RADIUS, Rig, square
 from scipy.spatial.transform import Rotation
 
 from haptics.posing import winding_number
@@ -11,15 +11,6 @@ from rtcore.geometry.tree import build_tree
 from rtcore.model import Model, ModelBuilder
 from rtcore.state import make_state
 from rtcore.tables import HELD
-
-CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
-FACES = np.array(
-    [
-        *((0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5)),
-        *((0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6)),
-        *((0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)),
-    ]
-)
 
 
 def model_of(vertices: np.ndarray, faces: np.ndarray, position=(0.0, 0.0, 0.0)) -> Model:
