@@ -432,8 +432,9 @@ coupling point, for no longer than `valid_for` after `t_sent`:
     damping = B * dot(proxy_velocity - v, d / |d|), held within plus or minus K * |d|
     force  = (K * |d| + damping) * d / |d| + feed_forward            (zero for d = 0)
 
-K and B are the first three entries of `stiffness` and `damping` (they are equal); the adapter has to keep `force_max`
-of its device. After `valid_for` it ramps to zero by itself.
+K and B are the first three entries of `stiffness` and `damping` (they are equal). The adapter has to keep `force_max`,
+and `force_slew` from one render to the next: the daemon's own limits act on `wrench`, and new gains may change K at
+once. After `valid_for` it ramps to zero by itself.
 
 ## Frames
 

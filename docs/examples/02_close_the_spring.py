@@ -12,7 +12,7 @@ from bridge import Client
 from bridge.wire import Render
 
 RATE = 4000
-FORCE_MAX = 10.0  # of the device; the saturation in render.wrench does not reach the spring that is closed here
+RAMP_S = 0.015  # from a render that has become too old down to nothing
 
 
 def device(t: float) -> tuple[float, float]:
@@ -29,12 +29,21 @@ def spring(render: Render, age_s: float, z: float, speed: float) -> float:
     damper = render.damping[2] * (render.proxy_twist[2] - speed) * math.copysign(1.0, d)
     limit = render.stiffness[2] * abs(d)
     force = math.copysign(limit + min(max(damper, -limit), limit), d) + render.feed_forward[2]
-    fresh = 1.0 if age_s <= render.valid_for * 1e-9 else 0.0
-    return fresh * min(max(force, -FORCE_MAX), FORCE_MAX)
+    too_old = max(age_s - render.valid_for * 1e-9, 0.0)
+    return force * max(1.0 - too_old / RAMP_S, 0.0)
+
+
+def limited(force: float, last: float) -> float:
+    """What the daemon's limits, which act on its own wrench, would make of a force that is closed here."""
+    low, high = max(-force_max, last - force_slew), min(force_max, last + force_slew)
+    return min(max(force, low), high)
 
 
 with Client() as client:
     client.lease()
+    force_max = client.greeting["limits"]["force_max"]
+    force_slew = client.greeting["limits"]["force_slew"] / (client.tick_s * RATE)  # per step of this loop
+    force = 0.0
     render = client.exchange((0.0, 0.0, 0.0))
     client.arm()
     began = time.monotonic()
@@ -45,7 +54,7 @@ with Client() as client:
         if step % 4 == 0:  # the daemon's rate
             render = client.exchange((0.0, 0.0, z), twist=(0.0, 0.0, speed, 0.0, 0.0, 0.0))
         age = (time.monotonic_ns() + client.clock_offset_ns - render.t_sent) * 1e-9
-        force = spring(render, age, z, speed)
+        force = limited(spring(render, age, z, speed), force)
         worst = max(worst, abs(force - render.force[2]))
         if step % (RATE // 4) == 0:
             print(f"{t:4.1f} s   own spring {force:6.3f} N   wrench {render.force[2]:6.3f} N   {render.state_name}")

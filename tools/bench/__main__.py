@@ -57,7 +57,7 @@ def main() -> int:
         if shared:
             own_parser = argparse.ArgumentParser()
             one.add_arguments(own_parser)
-            own = own_parser.parse_args([])
+            own = own_parser.parse_args(one.among_others)
         to_stderr(f"== {one.name}: {one.summary}")
         result = results[one.name] = one.run(own, to_stderr)
         if arguments.json:

@@ -32,6 +32,8 @@ class Figure:
     summary: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace, Progress], Result]
+    among_others: tuple[str, ...] = ()
+    """Its options when several figures run in one go."""
 
 
 def percentiles(values: np.ndarray, digits: int = 3) -> dict[str, float]:

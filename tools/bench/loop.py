@@ -91,5 +91,9 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
 
 
 FIGURE = Figure(
-    "loop", "The daemon on a scene, fed by a hand, taking turns with a bare loop on the same core.", add_arguments, run
+    "loop",
+    "The daemon on a scene, fed by a hand, taking turns with a bare loop on the same core.",
+    add_arguments,
+    run,
+    among_others=("--cold",),
 )
