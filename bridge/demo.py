@@ -93,8 +93,11 @@ class _Watch(threading.Thread):
         with contextlib.suppress(RingError):  # without it there are no lines, and nothing else is lost
             reader = RingReader(self._ring, register=False)
         terminal = sys.stdout.isatty()
-        while not self.over.wait(0.1 if terminal else 2.0):
-            record = None if reader is None else reader.newest()
+        looks = 0
+        while not self.over.wait(0.1):
+            looks += 1
+            due = terminal or looks % 20 == 0
+            record = None if reader is None or not due else reader.newest()
             if record is not None and not self._quiet:
                 now = moment(record, self._dt)
                 strength = float(np.linalg.norm(now.force))

@@ -9,7 +9,7 @@ from rtcore.collision.gather import copy_contact, gather, recall
 from rtcore.collision.sweep import sweep
 from rtcore.model import ALERT_RESOLUTION
 from rtcore.solvers.point_contact import solve
-from rtcore.tables import DEGRADED_PASSES, MAX_CONTACTS, MAX_PATH
+from rtcore.tables import DEGRADED_PASSES, MAX_CONTACTS, MAX_PATH, RESTICK_TICKS
 
 STANDSTILL = 1e-4
 """Share of eps_alert below which a wanted motion is none: the tip then stays where it is, to the bit."""
@@ -155,7 +155,10 @@ def _finish(state: tuple, step_input: np.void, report: np.void) -> None:
     proxy = state.proxy[0]
     scratch = state.scratch[0]
     for k in range(64):
-        proxy.sliding[k] = scratch.slid[k]
+        if scratch.slid[k] != 0:
+            proxy.sliding[k] = RESTICK_TICKS
+        elif proxy.sliding[k] != 0:
+            proxy.sliding[k] -= 1
     finite = True
     for k in range(4):
         finite &= math.isfinite(step_input.goal_orientation[k])

@@ -21,6 +21,10 @@ MAX_CANDIDATES = 64
 DEADBAND = 1e-6
 """Share of eps_safety by which a gap may differ from it and still count as at rest."""
 
+RESTICK_TICKS = 20
+"""Ticks without slip after which a contact that has slipped counts as stuck again. A hand that goes on evenly comes in
+encoder steps and late samples; each pause of a tick would otherwise cost static friction anew, felt as a ripple."""
+
 # Kinds of body.
 STATIC = 0
 """Never moves."""
@@ -115,7 +119,7 @@ PROXY = np.dtype(
     [
         ("position", "f8", 3),  # tip centre, scene, m
         ("orientation", "f8", 4),  # the tool's; a sphere tip turns freely
-        ("sliding", "u1", 64),  # per body (index modulo 64): did its contact slip in the last tick
+        ("sliding", "u1", 64),  # per body (index modulo 64): ticks until its contact, having slipped, counts as stuck
     ],
     align=True,
 )

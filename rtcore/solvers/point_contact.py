@@ -394,8 +394,9 @@ def solve(
     """Find where the tip goes from proxy.position on its way to `goal` (3,), scene, among report.contacts.
 
     Writes the place to scratch.wanted, what each contact pushes to its displacement, report.residual and the
-    DEGRADED_SOLVER bit. Static friction holds a body whose contact did not slip in the last tick nor before in this one
-    (proxy.sliding, scratch.slid); kinetic friction brakes the others. Depth is measured from the surface at eps_safety.
+    DEGRADED_SOLVER bit. Static friction holds a body whose contact slipped neither in this tick nor for some ticks
+    before (scratch.slid, proxy.sliding); kinetic friction brakes the others. Depth is measured from the surface at
+    eps_safety.
     Returns (whether the tip slips, sweeps left).
     """
     safety = model.world[0].eps_safety

@@ -6,7 +6,7 @@ import pytest
 from probe_scenes import EPS, Probe, box, grid, sheets
 
 from rtcore.solvers.point_contact import solve
-from rtcore.tables import DEGRADED_SOLVER
+from rtcore.tables import DEGRADED_SOLVER, RESTICK_TICKS
 
 RADIUS = 0.005
 REST = RADIUS + EPS[1]  # height of the tip centre at rest over a plane
@@ -58,15 +58,32 @@ def test_stick_ends_at_static_friction_and_slip_at_kinetic(angle):
         np.testing.assert_allclose(probe.push[:2], x0[:2] - goal, atol=EXACT)
     goal = x0[:2] + (1 + 1e-6) * static * depth * direction
     x1 = probe.go(*goal, REST - depth)
-    assert probe.contacts["sliding"][0] == 1 and probe.state.proxy["sliding"][0, 0] == 1
+    assert probe.contacts["sliding"][0] == 1 and probe.state.proxy["sliding"][0, 0] == RESTICK_TICKS
     np.testing.assert_allclose(goal - x1[:2], kinetic * depth * direction, atol=EXACT)
     np.testing.assert_allclose(probe.push, [*(-kinetic * depth * direction), depth], atol=EXACT)
     goal = goal + 1e-4 * direction  # kept going: kinetic friction, though far inside the static cone
     x2 = probe.go(*goal, REST - depth)
     np.testing.assert_allclose(goal - x2[:2], kinetic * depth * direction, atol=EXACT)
-    np.testing.assert_array_equal(probe.go(*goal, REST - depth), x2)  # stops: static friction again
+    for _ in range(RESTICK_TICKS):  # rests long enough: static friction again
+        assert probe.state.proxy["sliding"][0, 0] > 0
+        np.testing.assert_array_equal(probe.go(*goal, REST - depth), x2)
     assert probe.state.proxy["sliding"][0, 0] == 0
     np.testing.assert_array_equal(probe.go(*(goal + 1e-4 * direction), REST - depth), x2)
+
+
+@pytest.mark.parametrize("pause", [1, 2, RESTICK_TICKS - 1])
+def test_a_drag_in_steps_feels_like_an_even_drag(pause):
+    """Encoder steps and late samples leave ticks without motion: between them kinetic friction stays what it is."""
+    kinetic, depth = 0.3, 0.012
+    probe = plane((0.5, kinetic))
+    x, y, _ = press(probe, *probe.position[:2], REST - depth)
+    x += 0.5 * depth * (1 + 1e-6)
+    probe.go(x, y, REST - depth)
+    for step in range(40):
+        x += 5e-5
+        for _ in range(1 + pause):
+            position = probe.go(x, y, REST - depth)
+            np.testing.assert_allclose(x - position[0], kinetic * depth, atol=EXACT, err_msg=f"step {step}")
 
 
 def test_friction_of_each_body_is_its_own():

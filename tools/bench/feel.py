@@ -177,6 +177,8 @@ def contact_cost(mesh_name: str, ticks: int = 4000) -> dict:
     entry, report, budget = np.zeros(1, STEP_INPUT), np.zeros(1, STEP_REPORT), np.zeros(1, BUDGET)
     budget[0] = session.assembly.budget[0]
     entry["goal_orientation"] = (0.0, 0.0, 0.0, 1.0)
+    entry["goal_position"] = start
+    step(session.model, session.state, entry[0], budget[0], report[0])  # loads the kernel
     spent, units, touching = np.zeros(len(goal)), np.zeros(len(goal)), np.zeros(len(goal), dtype=bool)
     for i, position in enumerate(goal):
         entry["goal_position"] = position

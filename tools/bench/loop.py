@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from bridge.ring import RingWriter
+from haptics.tables import RECORD
 from tools.bench import bare
 from tools.bench.common import Figure, Progress, Result, percentiles
 from tools.bench.daemon import Daemon
@@ -32,6 +34,21 @@ def _cold_start(config: Path, progress: Progress) -> float:
     progress("cold start: every kernel is compiled")
     with tempfile.TemporaryDirectory() as empty, Daemon(config, environment={"NUMBA_CACHE_DIR": empty}) as daemon:
         return daemon.wait_first_tick()
+
+
+def _ring_write_us(count: int = 20000) -> np.ndarray:
+    """What logging costs the servo: one record into the ring, however many readers there are."""
+    with tempfile.TemporaryDirectory() as directory:
+        ring = RingWriter(Path(directory) / "ring")
+        record = np.zeros(1, RECORD)
+        spent = np.zeros(count)
+        for i in range(count):
+            record["tick"] = i + 1
+            began = time.perf_counter_ns()
+            ring.write(record)
+            spent[i] = (time.perf_counter_ns() - began) * 1e-3
+        ring.close()
+    return spent
 
 
 def run(arguments: argparse.Namespace, progress: Progress) -> Result:
@@ -70,6 +87,7 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         "tick_us": percentiles(tick_us),
         "kernel_us": percentiles((timing["computed_ns"] - timing["started_ns"]) * 1e-3),
         "lateness_us": percentiles((timing["started_ns"] - timing["planned_ns"]) * 1e-3),
+        "ring_write_us": percentiles(_ring_write_us()),
         "missed_fraction": round(missed / (len(rows) + missed), 7),
         "baseline_missed_fraction": round(bare_missed / (len(bare_us) + bare_missed), 7),
         "allocated_bytes_per_tick": round(growth / ticks_for_growth, 3),
@@ -84,6 +102,7 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         and figures["missed_fraction"] <= figures["baseline_missed_fraction"] + 2e-4
         and figures["allocated_bytes_per_tick"] <= 0
         and compiles == 0
+        and figures["ring_write_us"]["p50"] <= 5.0
         and figures["warm_start_s"] <= 5.0
         and figures.get("cold_start_s", 0.0) <= 90.0
     )
