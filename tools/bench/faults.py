@@ -117,7 +117,8 @@ def _last_reason(rows: np.ndarray) -> str:
     return Reason(int(rows["output"]["reason"][began][-1])).name if began.any() else "NONE"
 
 
-def _row(rows: np.ndarray, safe_ms: float, reason: str, **more: object) -> dict:
+def _row(rows: np.ndarray, safe_ms: float | None, reason: str, **more: object) -> dict:
+    """A row's figures; safe_ms None where the hand goes on pressing, so that there is nothing to make safe."""
     limit = load_card(CARD).force_max
     return {
         "time_to_safe_ms": safe_ms,
@@ -210,7 +211,7 @@ def disk_full(directory: Path) -> dict:
         socket.close(0)
     missed = int(rows["timing"]["missed"].sum())
     held = bool(np.all(_force(rows)[-100:] > 0))
-    row = _row(rows, 0.0, "disk_full" if told else "NONE", missed=missed, still_rendering=held)
+    row = _row(rows, None, "disk_full" if told else "NONE", missed=missed, still_rendering=held)
     return {**row, "ok": held and told}
 
 
@@ -224,7 +225,7 @@ def slow_subscriber(directory: Path) -> dict:
         rows = press.watch(2.0)
         socket.close(0)
     held = bool(np.all(_force(rows)[-100:] > 0))
-    row = _row(rows, 0.0, "NONE", missed=int(rows["timing"]["missed"].sum()), still_rendering=held)
+    row = _row(rows, None, "NONE", missed=int(rows["timing"]["missed"].sum()), still_rendering=held)
     return {**row, "ok": held}
 
 
@@ -287,7 +288,8 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         except Absent as reason:
             notes.append(f"{name} was not tried: {reason}")
             continue
-        safe = np.array([outcome.pop("time_to_safe_ms") for outcome in outcomes])
+        times = [outcome.pop("time_to_safe_ms") for outcome in outcomes]
+        safe = np.array([time_ms for time_ms in times if time_ms is not None])
         worst = next((outcome for outcome in outcomes if not outcome["ok"]), outcomes[-1])
         over = max(outcome["over_limit_N"] for outcome in outcomes)
         ok = all(outcome["ok"] for outcome in outcomes) and over == 0.0 and bool(np.all(safe <= HORIZON_MS))
