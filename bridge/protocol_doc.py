@@ -511,8 +511,7 @@ The wrench is zero outside ENGAGING, ACTIVE, HOLD and RELEASING. Every change of
 
 The age of a sample at a tick is the larger of the time since its arrival and of `now - t_sample` beyond the smallest
 such difference in this lease. So time that samples spend in queues counts, while clocks of client and daemon need not
-agree; they must only not drift by ms within a lease. Send samples that were measured just now, and never replay
-`t_sample`.
+agree, and may drift apart by 200 ppm. Send samples that were measured just now, and never replay `t_sample`.
 
 * older than `hold_after_ms`: HOLD. The spring stays, damping and feed-forward fade out until the stale horizon. A
   fresh sample ends it.

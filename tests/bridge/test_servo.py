@@ -20,7 +20,7 @@ from bridge.ring import RingReader, RingWriter
 from bridge.runtime import StoredAssembly
 from bridge.schema import MAX_MESSAGE_BYTES, Reject
 from bridge.servo import CompileCounter, count_kernels, open_socket
-from bridge.servo_loop import MAX_FRAMES, MAX_MESSAGES, OWN_COMMAND_ID, SNAPSHOT_EVERY, Servo, Sessions, next_due
+from bridge.servo_loop import DRIFT, MAX_FRAMES, MAX_MESSAGES, OWN_COMMAND_ID, SNAPSHOT_EVERY, Servo, Sessions, next_due
 from haptics.cards import load_card
 from haptics.settings import make_settings
 from haptics.snapshot import unpack_snapshot
@@ -79,13 +79,31 @@ def test_time_in_queues_counts_as_age():
     assert sessions.age_ns(5000 * MS) == 0
     assert sessions.age_ns(5002 * MS) == 2 * MS
     sessions.accept(b"a", 2, 1001 * MS, 5004 * MS, True)
-    assert sessions.age_ns(5004 * MS) == 3 * MS
+    drift = 4 * MS // DRIFT  # what the clocks may have drifted apart in the 4 ms between
+    assert sessions.age_ns(5004 * MS) == 3 * MS - drift
     sessions.accept(b"a", 3, 1010 * MS, 5009 * MS, True)
     assert sessions.age_ns(5009 * MS) == 0
     # A client clock that jumps ahead by an hour makes later samples old: safe.
     sessions.accept(b"a", 4, 3_600_000 * MS, 5010 * MS, True)
     sessions.accept(b"a", 5, 1012 * MS, 5011 * MS, True)
     assert sessions.age_ns(5011 * MS) > 3_000_000 * MS
+
+
+@pytest.mark.parametrize("ppm", [-150, 0, 150])
+def test_a_drifting_clock_does_not_make_samples_old(ppm):
+    """Half an hour with a client clock that is off by a cheap crystal's worth, one sample per second."""
+    sessions = Sessions()
+    sessions.begin(SESSION)
+    for second in range(1800):
+        received = second * 1000 * MS
+        sessions.accept(b"a", second + 1, received - received * ppm // 1_000_000, received, True)
+        assert sessions.age_ns(received) == 0
+        assert sessions.age_ns(received + 3 * MS) == 3 * MS
+    # A queue still shows: the same clock, 10 ms late.
+    received += 1000 * MS
+    sampled = received - 10 * MS
+    sessions.accept(b"a", 1801, sampled - sampled * ppm // 1_000_000, received, True)
+    assert 9 * MS < sessions.age_ns(received) <= 10.5 * MS
 
 
 def test_compiles_are_counted():
