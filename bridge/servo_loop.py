@@ -18,6 +18,7 @@ from bridge.mailbox import CommandReader
 from bridge.ring import RingWriter
 from bridge.runtime import StoredAssembly
 from bridge.schema import Reject
+from haptics.limits import NOT_FINITE, NOT_SENT
 from haptics.states import CommandKind, EngagementState, Reason
 from haptics.tables import COMMAND, RECORD, SAMPLE, TOUCH
 
@@ -40,8 +41,6 @@ REHEARSAL_TICKS = 64
 OWN_COMMAND_ID = 1 << 62
 """Id of a SHUTDOWN that the servo gives itself on SIGTERM or stop request, far from what the mailbox counts."""
 
-LIMITED_NOT_FINITE = 4
-LIMITED_NOT_ENGAGED = 8
 _REST_STATES = (int(EngagementState.IDLE), int(EngagementState.FAULT))
 _MAX_AGE_NS = 1 << 62
 
@@ -449,7 +448,7 @@ class Servo:
             for name, value in forces.items():
                 output[name] = value * left
             if step == steps:
-                output["limited"] = LIMITED_NOT_FINITE | LIMITED_NOT_ENGAGED
+                output["limited"] = NOT_FINITE | NOT_SENT
                 output["event_from"], output["event_to"] = state, EngagementState.FAULT
                 output["state"] = EngagementState.FAULT
                 output["event_seq"] += 1

@@ -74,10 +74,7 @@ SETTINGS = np.dtype(
         ("scale", "f8"),  # scene metres per device metre
         ("workspace_position", "f8", 3),  # device frame -> scene: x = p + R (scale * x_device)
         ("workspace_orientation", "f8", 4),
-        (
-            "engage_distance",
-            "f8",
-        ),  # farthest device image from the tool at which forces may start, m in the scene and at the device
+        ("engage_distance", "f8"),  # farthest image from the tool at which forces may start, m, scene and device
         ("speed_max", "f8"),  # fastest the device can move, m/s at the device
         ("jump_margin", "f8"),  # on top of speed_max * elapsed, device m
         ("velocity_window_s", "f8"),  # of the velocity estimator

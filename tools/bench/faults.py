@@ -118,7 +118,7 @@ def _last_reason(rows: np.ndarray) -> str:
 
 
 def _row(rows: np.ndarray, safe_ms: float | None, reason: str, **more: object) -> dict:
-    """A row's figures; safe_ms None where the hand goes on pressing, so that there is nothing to make safe."""
+    """A row's figures; safe_ms None where no time to safety was measured, as the hand goes on pressing."""
     limit = load_card(CARD).force_max
     return {
         "time_to_safe_ms": safe_ms,
@@ -230,7 +230,7 @@ def slow_subscriber(directory: Path) -> dict:
 
 
 def servo_killed(directory: Path) -> dict:
-    """The client keeps the last impedance no longer than it is valid; the supervisor stops the rest and says so."""
+    """The supervisor stops the rest and says so; how fast a device is safe is its adapter's, which gets `valid_for`."""
     with Press(directory) as press:
         rows = press.watch(0.3)
         began = time.monotonic()
@@ -238,7 +238,8 @@ def servo_killed(directory: Path) -> dict:
         code = press.daemon.process.wait(20.0)
         ended_s = time.monotonic() - began
     valid_ms = float(rows["output"]["valid_for_ns"][-1]) * 1e-6
-    row = _row(rows, valid_ms, "servo died", exit_code=code, daemon_ended_s=round(ended_s, 2))
+    more = {"exit_code": code, "daemon_ended_s": round(ended_s, 2), "impedance_valid_for_ms": valid_ms}
+    row = _row(rows, None, ExitCode(code).name, **more)
     return {**row, "ok": code == ExitCode.SERVO_DIED}
 
 
