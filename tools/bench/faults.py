@@ -193,7 +193,7 @@ def recorder_killed(directory: Path) -> dict:
     missed = int(rows["timing"]["missed"][around].sum())
     lost_ms = (killed_at - last_kept_ns) * 1e-6
     row = _row(
-        rows, 0.0, "NONE", missed_around_the_kill=missed, lost_of_the_log_ms=round(lost_ms, 1), restarted=restarted
+        rows, None, "NONE", missed_around_the_kill=missed, lost_of_the_log_ms=round(lost_ms, 1), restarted=restarted
     )
     return {**row, "ok": missed == 0 and lost_ms <= 100.0 and restarted}
 
