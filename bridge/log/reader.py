@@ -35,6 +35,13 @@ _FRAME = struct.Struct("<BQ")
 _MAX_RECORD = 1 << 31
 """No record of a log comes near this; a larger length is damage."""
 
+_DATA_KINDS = frozenset({Opcode.CHUNK, Opcode.MESSAGE_INDEX, Opcode.ATTACHMENT, Opcode.METADATA, Opcode.DATA_END})
+"""What may stand between the header and the end of the data; a summary follows, which repeats what is there."""
+_NOTED_KINDS = frozenset({Opcode.HEADER, Opcode.METADATA, Opcode.ATTACHMENT})
+_CHUNK_HEAD = struct.Struct("<QQQII")  # start, end, unpacked size, checksum, length of the compression's name
+_INDEX_HEAD = struct.Struct("<HI")  # channel, bytes of entries
+_INDEX_ENTRY = 16
+
 _TOPICS = {channel.topic: index for index, channel in enumerate(CHANNELS)}
 _SNAPSHOT_NAME = re.compile(r"snapshot-(\d{1,20})\.bin")
 
@@ -96,6 +103,7 @@ class LogReader:
                 raise LogError(f"{self.path} ends at byte {self.size}, before its header: nothing in it can be read")
             raise LogError(f"{self.path} is not an MCAP file: it does not begin with the MCAP magic bytes")
         header_seen = False
+        data_ended = False
         position = len(MAGIC)
         while True:
             frame = file.read(_FRAME.size)
@@ -112,12 +120,16 @@ class LogReader:
             if content + length > self.size:
                 self._stop(f"ends at byte {self.size} in the middle of a record that began at byte {position}")
                 break
-            if kind == Opcode.CHUNK:
-                times = file.read(16)
-                if len(times) == 16:
-                    self._chunks.append(_Span(content, length))
-                    self._chunk_times.append(struct.unpack("<QQ", times))
-            elif kind in (Opcode.HEADER, Opcode.METADATA, Opcode.ATTACHMENT, Opcode.FOOTER):
+            if header_seen and not data_ended and (kind not in _DATA_KINDS or not _fills(file, kind, length)):
+                # The framing has no checksum: one wrong byte there would skip a chunk without a trace.
+                self._stop(f"is damaged at byte {position}: the frame of a record does not hold together")
+                break
+            file.seek(content)
+            data_ended |= kind == Opcode.DATA_END
+            if kind == Opcode.CHUNK and not data_ended:
+                self._chunks.append(_Span(content, length))
+                self._chunk_times.append(struct.unpack("<QQ", file.read(16)))
+            if kind in ((Opcode.FOOTER,) if data_ended else _NOTED_KINDS):
                 if not self._note(file, kind, _Span(content, length), position):
                     break
                 header_seen = True
@@ -411,6 +423,37 @@ def read_log(path: str | os.PathLike[str]) -> Log:
     ``path`` is not a log at all.
     """
     return Log(path)
+
+
+def _fills(file: io.BufferedReader, kind: int, length: int) -> bool:
+    """Do the lengths inside a record of the data, whose content `file` stands at, add up to the length of its frame?
+
+    (An attachment has a checksum of its own.)
+    """
+    if kind == Opcode.METADATA:
+        name_length = int.from_bytes(file.read(4), "little")
+        rest = length - 8 - name_length
+        if rest < 0:
+            return False
+        file.seek(name_length, os.SEEK_CUR)
+        return file.read(4) == rest.to_bytes(4, "little")
+    if kind == Opcode.CHUNK:
+        head = file.read(_CHUNK_HEAD.size)
+        if len(head) < _CHUNK_HEAD.size:
+            return False
+        name_length = _CHUNK_HEAD.unpack(head)[4]
+        rest = length - _CHUNK_HEAD.size - name_length - 8
+        if rest < 0:
+            return False
+        file.seek(name_length, os.SEEK_CUR)
+        return file.read(8) == rest.to_bytes(8, "little")
+    if kind == Opcode.MESSAGE_INDEX:
+        head = file.read(_INDEX_HEAD.size)
+        if len(head) < _INDEX_HEAD.size:
+            return False
+        entries = _INDEX_HEAD.unpack(head)[1]
+        return entries == length - _INDEX_HEAD.size and entries % _INDEX_ENTRY == 0
+    return kind != Opcode.DATA_END or length == 4
 
 
 def _stream(data: bytes) -> ReadDataStream:

@@ -102,6 +102,36 @@ def test_a_flipped_byte_never_gives_other_numbers(tmp_path: Path, whole: bytes, 
     assert told > 120
 
 
+def test_a_flipped_byte_in_the_frame_of_a_record_never_hides_ticks(tmp_path: Path, whole: bytes, records: np.ndarray):
+    """The frames have no checksum of their own: a chunk whose kind or length is wrong must not be stepped over."""
+    path = tmp_path / "damaged.mcap"
+    chunks = [offset for offset, kind in boundaries(whole) if kind == 0x06]
+    assert len(chunks) == 5
+    flips = [(chunks[2], flip) for flip in range(1, 256)]
+    flips += [(chunk, 0x06 ^ kind) for chunk in chunks for kind in range(16) if kind != 0x06]
+    flips += [(chunks[1] + 1 + byte, 1 << bit) for byte in range(8) for bit in range(8)]
+    for position, flip in flips:
+        data = bytearray(whole)
+        data[position] ^= flip
+        path.write_bytes(data)
+        log = read_log(path)
+        assert log.truncated, (position, flip)
+        assert log.records.tobytes() == records[: len(log.records)].tobytes()
+
+
+def test_a_chunk_that_claims_the_next_one_too_is_damage(tmp_path: Path, whole: bytes, records: np.ndarray):
+    """A length that ends at the start of a later record keeps step with the file, and is still wrong."""
+    marks = boundaries(whole)
+    chunks = [offset for offset, kind in marks if kind == 0x06]
+    data = bytearray(whole)
+    struct.pack_into("<Q", data, chunks[1] + 1, chunks[3] - chunks[1] - 9)
+    path = tmp_path / "damaged.mcap"
+    path.write_bytes(data)
+    log = read_log(path)
+    assert log.truncated
+    assert log.records.tobytes() == records[:CHUNK].tobytes()
+
+
 def test_what_is_not_a_log_is_refused_in_one_sentence(tmp_path: Path):
     path = tmp_path / "x.mcap"
     cases = {b"": "empty", b"\x89MC": "before its header", b"garbage" * 100: "not an MCAP file"}
