@@ -1,79 +1,128 @@
-"""Where compiled kernels are kept: one directory per version of the sources that they were made from.
+"""Where compiled kernels are kept: for each module, one directory per version of the sources it was made from.
 
 numba notices when the file of a kernel changes, but not when a kernel that it calls does: after an upgrade in place, a
-tick could run half old and half new, and nothing would say so. So the cache directory carries a hash of every source
-that holds kernels, and of numba's version: changed sources never meet old kernels.
+tick could run half old and half new, and nothing would say so. So a module's kernels lie in a directory named by a hash
+of that module and of all modules of the project that it imports, directly or not: changed sources never meet old
+kernels, and a change costs the compilation of what depends on it and no more.
 """
 
+import ast
 import hashlib
 import os
 import shutil
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bridge.cache_directory import cache_directory
 
 VARIABLE = "NUMBA_CACHE_DIR"
+LOCATOR_VARIABLE = "NUMBA_CACHE_LOCATOR_CLASSES"
+LOCATORS = "bridge.kernel_locator.KernelLocator,InTreeCacheLocator,UserWideCacheLocator,IPythonCacheLocator"
+"""Ours, and numba's own for where it has no directory to write to."""
 KEPT = 4
-"""Directories of other versions that stay when old ones are removed: switching back and forth compiles nothing."""
+"""Versions of a module's kernels that stay when old ones are removed: switching back and forth compiles nothing."""
 
-_ROOT = Path(__file__).resolve().parent.parent
-_KERNEL_PACKAGES = ("rtcore", "haptics")
-_CONSTANTS = _ROOT / "bridge" / "schema.py"
-"""Kernels of `bridge` have its constants compiled in."""
+ROOT = Path(__file__).resolve().parent.parent
+_PACKAGES = ("rtcore", "haptics", "bridge", "tools", "tests")
 
 
-def source_hash() -> str:
-    """Hash of every source that kernels are made from, and of what compiles them."""
+def compiler_hash() -> str:
+    """Hash of what compiles the kernels, and of where the project is."""
     digest = hashlib.sha256()
     for name in ("numba", "llvmlite", "numpy"):
         try:
             digest.update(f"{name} {version(name)}\n".encode())
         except PackageNotFoundError:
             digest.update(f"{name} absent\n".encode())
-    digest.update(f"{sys.version_info[:2]} {_ROOT}\n".encode())
-    sources = {path: path.read_bytes() for package in _KERNEL_PACKAGES for path in (_ROOT / package).rglob("*.py")}
-    for path in (_ROOT / "bridge").rglob("*.py"):
-        text = path.read_bytes()
-        if b"njit" in text or path == _CONSTANTS:
-            sources[path] = text
-    for path in sorted(sources):
-        digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0" + sources[path])
+    digest.update(f"{sys.version_info[:2]} {ROOT}\n".encode())
     return digest.hexdigest()[:16]
 
 
+def module_hash(path: Path, root: Path = ROOT) -> str:
+    """Hash of a module's source and of those of the project that it imports, directly or not."""
+    reached: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        file = waiting.pop()
+        if file not in reached:
+            reached.add(file)
+            waiting += _imported(file, root)
+    digest = hashlib.sha256()
+    for file in sorted(reached):
+        digest.update(file.as_posix().encode() + b"\0" + _source(file))
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _source(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+@cache
+def _imported(path: Path, root: Path) -> tuple[Path, ...]:
+    """Files of the project that a module's import statements name, wherever in it they stand."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(_source(path))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    files = []
+    for name in found:
+        if name.split(".")[0] in _PACKAGES:
+            place = root.joinpath(*name.split("."))
+            files += [file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()]
+    return tuple(files)
+
+
 def choose() -> None:
-    """Point numba at this version's directory, unless the user has chosen one; call before numba is imported.
+    """Point numba at the project's kernels, unless the user has chosen a directory; call before numba is imported.
 
     Where the directory cannot be written, numba's own choice (beside the sources) stays.
     """
     kernels = cache_directory() / "kernels"
     chosen = os.environ.get(VARIABLE)
     if chosen and Path(chosen).parent != kernels:
+        os.environ[LOCATOR_VARIABLE] = LOCATORS
         return
-    mine = kernels / source_hash()
+    mine = kernels / compiler_hash()
     try:
         mine.mkdir(parents=True, exist_ok=True)
-        os.utime(mine)
     except OSError:
         os.environ.pop(VARIABLE, None)
+        os.environ.pop(LOCATOR_VARIABLE, None)
         return
     if not os.access(mine, os.W_OK):
         return
     os.environ[VARIABLE] = str(mine)
+    os.environ[LOCATOR_VARIABLE] = LOCATORS
     if "numba" in sys.modules:
-        sys.modules["numba"].config.CACHE_DIR = str(mine)
+        config = sys.modules["numba"].config
+        config.CACHE_DIR = str(mine)
+        config.CACHE_LOCATOR_CLASSES = LOCATORS
 
 
 def remove_old() -> int:
-    """Remove the directories of versions that were not used for longest; returns how many."""
+    """Remove what was made by other compilers, and the versions of each module unused for longest; returns how many."""
     kernels = cache_directory() / "kernels"
     if not kernels.is_dir():
         return 0
     mine = os.environ.get(VARIABLE)
-    others = [entry for entry in kernels.iterdir() if entry.is_dir() and str(entry) != mine]
-    others.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
-    for entry in others[KEPT:]:
+    old: list[Path] = []
+    versions: dict[str, list[Path]] = {}
+    for entry in kernels.iterdir():
+        if not entry.is_dir():
+            continue
+        if str(entry) != mine:
+            versions.setdefault("", []).append(entry)
+            continue
+        for module in entry.iterdir():
+            versions.setdefault(module.name.rpartition("-")[0], []).append(module)
+    for entries in versions.values():
+        entries.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
+        old += entries[KEPT:]
+    for entry in old:
         shutil.rmtree(entry, ignore_errors=True)
-    return len(others[KEPT:])
+    return len(old)
