@@ -4,6 +4,7 @@ Used for a Model (in the runtime directory and inside every log) and for preproc
 """
 
 import io
+import tokenize
 import zipfile
 from pathlib import Path
 from typing import IO
@@ -11,10 +12,10 @@ from typing import IO
 import numpy as np
 
 from rtcore.model import Model
-from rtcore.tables import BODY, MESH, NODE, TRIANGLE, WORLD
+from rtcore.tables import BODY, BOX_NODE, MESH, TRIANGLE, WORLD
 
-MODEL_VERSION = 1
-TABLES = {"world": WORLD, "bodies": BODY, "meshes": MESH, "nodes": NODE, "triangles": TRIANGLE}
+MODEL_VERSION = 2
+TABLES = {"world": WORLD, "bodies": BODY, "meshes": MESH, "nodes": BOX_NODE, "triangles": TRIANGLE}
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -97,7 +98,16 @@ def load_arrays(
         raise
     except FileNotFoundError:
         raise ModelFileError(f"{what}: does not exist") from None
-    except (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        KeyError,
+        NotImplementedError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        tokenize.TokenError,  # numpy passes it on from an array's header with an odd bracket
+    ) as error:
         raise ModelFileError(f"{what}: is damaged: {error}") from None
     return arrays
 

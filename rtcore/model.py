@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rtcore.tables import BODY, HELD, MAX_TREE_DEPTH, MESH, NODE, STATIC, TRIANGLE, WORLD
+from rtcore.tables import BODY, BOX_NODE, HELD, MAX_TREE_DEPTH, MESH, STATIC, TRIANGLE, WORLD
 
 ALERT_RESOLUTION = 1e-7
 """Least eps_alert as a share of the largest coordinate: below it, rounding would eat into the distance kept."""
+AXES_RESOLUTION = 1e-14
+"""Largest departure of a box's axes from unit and square: rounding."""
 
 
 class Model(NamedTuple):
@@ -21,7 +23,7 @@ class Model(NamedTuple):
     meshes: np.ndarray
     """(n_meshes,) MESH."""
     nodes: np.ndarray
-    """(n_nodes,) NODE, all trees one after the other; indices count over the whole table."""
+    """(n_nodes,) BOX_NODE, all trees one after the other; indices count over the whole table."""
     triangles: np.ndarray
     """(n_triangles,) TRIANGLE, in leaf order."""
 
@@ -51,6 +53,55 @@ def _vector(values: Sequence[float], what: str) -> np.ndarray:
     return vector
 
 
+def _check_tree(nodes: np.ndarray, triangle_count: int) -> None:
+    """ValueError unless the nodes are a depth-first tree of proper boxes over that many triangles, one per leaf."""
+    leaf = nodes["count"] != 0
+    if (nodes["count"][leaf] != 1).any() or not np.array_equal(nodes["first"][leaf], np.arange(triangle_count)):
+        raise ValueError("the leaves of the bounding tree do not cover the triangle table, one triangle each")
+    own = np.arange(len(nodes))
+    inner = own[~leaf]
+    right = nodes["right"][inner]
+    parent = np.full(len(nodes), -2)
+    if len(nodes) != 2 * triangle_count - 1 or ((right <= inner + 1) | (right >= len(nodes))).any():
+        raise ValueError("the bounding tree is not stored depth first")
+    parent[0] = -1
+    parent[inner + 1] = inner
+    parent[right] = inner
+    if not np.array_equal(nodes["parent"], parent):
+        raise ValueError("the bounding tree names wrong parents")
+    below = own[1:]
+    if nodes["depth"][0] != 0 or (nodes["depth"][below] != nodes["depth"][parent[below]] + 1).any():
+        raise ValueError("the bounding tree counts its depth wrongly")
+    if (nodes["size"][leaf] != 0.0).any() or (nodes["size"][below] > nodes["size"][parent[below]]).any():
+        raise ValueError("the bounding tree has a node of greater size than its parent, or a leaf of any size")
+    if (nodes["half"] < 0.0).any() or (nodes["radius"] < 0.0).any():
+        raise ValueError("the bounding tree has a box or a ball of negative size")
+    axes = nodes["axes"]
+    skew = np.abs(axes @ axes.transpose(0, 2, 1) - np.eye(3)).max()
+    if skew > AXES_RESOLUTION or (np.einsum("ij,ij->i", np.cross(axes[:, 0], axes[:, 1]), axes[:, 2]) < 0.0).any():
+        raise ValueError("the bounding tree has boxes whose axes are not unit, square and right-handed")
+    if (np.abs(np.linalg.norm(nodes["cone_axis"], axis=1) - 1.0) > AXES_RESOLUTION).any():
+        raise ValueError("the bounding tree has a cone whose axis is not unit")
+    if ((nodes["cone_angle"] < 0.0) | (nodes["cone_angle"] > np.pi)).any():
+        raise ValueError("the bounding tree has a cone whose angle is not in 0 .. pi")
+
+
+def _check_features(triangles: np.ndarray) -> None:
+    """ValueError unless vertices and edges are numbered from 0, each has one owner, and neighbours share an edge."""
+    for what, field, shift in (("vertices", "vertex_ids", 0), ("edges", "edge_ids", 3)):
+        ids = triangles[field]
+        owned = (triangles["owned"][:, None] >> (shift + np.arange(3)) & 1).astype(bool)
+        if ids.min() < 0 or not np.array_equal(np.sort(ids[owned]), np.arange(int(ids.max()) + 1)):
+            raise ValueError(f"the {what} of the mesh do not each have one triangle that stands for them")
+    edges = triangles["edge_ids"]
+    other = np.arange(len(triangles))[:, None] + triangles["across"]
+    if (other < 0).any() or (other >= len(triangles)).any():
+        raise ValueError("a triangle of the mesh names a neighbour that is not there")
+    shared = (edges[other] == edges[:, :, None]).any(axis=2)
+    if not shared.all():
+        raise ValueError("a triangle of the mesh names a neighbour that does not share its edge")
+
+
 class ModelBuilder:
     """Collects meshes and bodies, checks every precondition of the kernels, and makes a :class:`Model`."""
 
@@ -62,26 +113,22 @@ class ModelBuilder:
     def add_mesh(self, nodes: np.ndarray, triangles: np.ndarray) -> int:
         """Add one mesh as made by :func:`rtcore.geometry.tree.build_tree` and return its mesh_id.
 
-        nodes: (n,) NODE and triangles: (m,) TRIANGLE with indices that count from 0 within this mesh.
-        Raises ValueError for tables of another type, without triangles, too deep or with numbers that are not finite.
+        nodes: (n,) BOX_NODE and triangles: (m,) TRIANGLE with indices that count from 0 within this mesh.
+        Raises ValueError for tables of another type, without triangles, too deep, with numbers that are not finite, or
+        that break what the record types promise.
         """
-        if nodes.dtype != NODE or triangles.dtype != TRIANGLE:
-            raise ValueError("a mesh is a NODE table and a TRIANGLE table, as made by build_tree")
+        if nodes.dtype != BOX_NODE or triangles.dtype != TRIANGLE:
+            raise ValueError("a mesh is a BOX_NODE table and a TRIANGLE table, as made by build_tree")
         if len(triangles) == 0 or len(nodes) == 0:
             raise ValueError("a mesh needs at least one triangle")
         if int(nodes["depth"].max()) > MAX_TREE_DEPTH - 2:
             raise ValueError(f"the bounding tree is deeper than {MAX_TREE_DEPTH - 2}")
-        for table, field in ((nodes, "lower"), (nodes, "upper"), (triangles, "vertices"), (triangles, "normal")):
-            if not np.isfinite(table[field]).all():
-                raise ValueError(f"the mesh holds numbers that are not finite ({field})")
-        leaf = nodes["count"] > 0
-        if int(nodes["count"].sum()) != len(triangles) or (nodes["first"][leaf] + nodes["count"][leaf]).max() > len(
-            triangles
-        ):
-            raise ValueError("the leaves of the bounding tree do not cover the triangle table")
-        own = np.arange(len(nodes))
-        if ((nodes["right"] <= own + 1) | (nodes["right"] >= len(nodes)))[~leaf].any():
-            raise ValueError("the bounding tree is not stored depth first")
+        for table in (nodes, triangles):
+            for field in table.dtype.names or ():
+                if not np.isfinite(table[field]).all():
+                    raise ValueError(f"the mesh holds numbers that are not finite ({field})")
+        _check_tree(nodes, len(triangles))
+        _check_features(triangles)
         self._nodes.append(nodes)
         self._triangles.append(triangles)
         return len(self._nodes) - 1
@@ -120,12 +167,15 @@ class ModelBuilder:
         eps_alert: float,
         eps_safety: float,
         eps_break: float,
+        tool_mesh_id: int = -1,
     ) -> Model:
-        """Make the model of a tool with a sphere tip (radius >= 0, m; centre in tool coordinates) among the bodies.
+        """Make the model of a tool among the bodies.
 
-        The three distances (m) are the least one ever, the one kept at rest and the one at which a contact is
-        forgotten. Raises ValueError unless 0 < eps_alert < eps_safety < eps_break, or when eps_alert is too small for
-        double precision at the size of the scene.
+        The tool is a sphere tip (radius >= 0, m; centre in tool coordinates) or, with tool_mesh_id, a mesh whose
+        coordinates count from the tip centre; tip_radius is then 0. The three distances (m) are the least one ever,
+        the one kept at rest and the one at which a contact is forgotten. Raises ValueError unless
+        0 < eps_alert < eps_safety < eps_break, or when eps_alert is too small for double precision at the size of the
+        scene.
         """
         radius = _number(tip_radius, "tip radius", 0.0)
         alert = _number(eps_alert, "eps_alert", 0.0)
@@ -136,8 +186,12 @@ class ModelBuilder:
                 "the distances must satisfy 0 < eps_alert < eps_safety < eps_break, "
                 f"not {alert:g}, {safety:g}, {forget:g}"
             )
+        if tool_mesh_id != -1 and not 0 <= tool_mesh_id < len(self._nodes):
+            raise ValueError(f"there is no mesh {tool_mesh_id} to be the tool")
+        if tool_mesh_id != -1 and radius != 0.0:
+            raise ValueError("a tool that is a mesh has no tip radius")
         meshes = np.zeros(len(self._nodes), MESH)
-        nodes = np.concatenate(self._nodes) if self._nodes else np.zeros(0, NODE)
+        nodes = np.concatenate(self._nodes) if self._nodes else np.zeros(0, BOX_NODE)
         triangles = np.concatenate(self._triangles) if self._triangles else np.zeros(0, TRIANGLE)
         node_first = triangle_first = 0
         for mesh_id, (mesh_nodes, mesh_triangles) in enumerate(zip(self._nodes, self._triangles, strict=True)):
@@ -145,20 +199,24 @@ class ModelBuilder:
             part = nodes[node_first : node_first + len(mesh_nodes)]
             part["first"][part["count"] > 0] += triangle_first
             part["right"][part["count"] == 0] += node_first
+            part["parent"][1:] += node_first
             node_first += len(mesh_nodes)
             triangle_first += len(mesh_triangles)
         bodies = np.zeros(len(self._bodies), BODY)
-        reach = radius
+        reach = radius if tool_mesh_id == -1 else self._farthest(tool_mesh_id)
         for body_id, (position, orientation, static, kinetic, mesh_id, kind) in enumerate(self._bodies):
             bodies[body_id] = (position, orientation, static, kinetic, mesh_id, kind)
-            root = self._nodes[mesh_id][0]
-            corner = np.maximum(np.abs(root["lower"]), np.abs(root["upper"]))
-            reach = max(reach, float(np.linalg.norm(corner)), float(np.linalg.norm(corner) + np.abs(position).max()))
+            reach = max(reach, self._farthest(mesh_id) + float(np.abs(position).max()))
         if alert < ALERT_RESOLUTION * reach:
             raise ValueError(
                 f"eps_alert {alert:g} is too small for coordinates up to {reach:g} m: at least "
                 f"{ALERT_RESOLUTION * reach:g} is needed"
             )
         world = np.zeros(1, WORLD)
-        world[0] = (radius, _vector(tip_offset, "tip offset"), alert, safety, forget)
+        world[0] = (radius, _vector(tip_offset, "tip offset"), alert, safety, forget, tool_mesh_id, 0)
         return Model(world=world, bodies=bodies, meshes=meshes, nodes=nodes, triangles=triangles)
+
+    def _farthest(self, mesh_id: int) -> float:
+        """A distance from the mesh's origin beyond which it has no point, m."""
+        root = self._nodes[mesh_id][0]
+        return float(np.linalg.norm(root["centre"]) + root["radius"])

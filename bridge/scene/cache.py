@@ -15,15 +15,18 @@ from bridge.cache_directory import cache_directory
 from bridge.model_file import ModelFileError, load_arrays, save_arrays
 from bridge.scene.mesh import TriangleMesh
 from bridge.scene.sources import IMPORT_VERSION, Source, build, content_hash
-from rtcore.tables import NODE, TRIANGLE
+from rtcore.tables import BOX_NODE, TRIANGLE
 
+BUILDERS = ("rtcore.geometry.tree", "rtcore.geometry.topology", "rtcore.geometry.cones")
+"""Modules whose code decides about nodes and triangles."""
 TYPES: dict[str, np.dtype] = {
     "version": np.dtype("i4"),
     "vertices": np.dtype("f8"),
     "faces": np.dtype("i8"),
-    "nodes": NODE,
+    "nodes": BOX_NODE,
     "triangles": TRIANGLE,
     "notes": np.dtype("u1"),
+    "welded": np.dtype("i8"),
 }
 
 
@@ -38,13 +41,15 @@ class PreparedMesh:
     faces: np.ndarray
     """(m, 3)"""
     nodes: np.ndarray
-    """(k,) NODE"""
+    """(k,) BOX_NODE"""
     triangles: np.ndarray
     """(m,) TRIANGLE"""
     notes: list[str] = field(default_factory=list)
     """What the import had to decide, and what happened to the cache, one sentence each."""
     cached: bool = False
     """It came from the disk."""
+    welded: int = 0
+    """Vertices of the sources that lay where an earlier one did."""
 
 
 def prepare(sources: list[Source], directory: Path | None = None) -> PreparedMesh:
@@ -68,7 +73,14 @@ def prepare(sources: list[Source], directory: Path | None = None) -> PreparedMes
         if arrays is not None:
             told = arrays["notes"].tobytes().decode("utf-8").splitlines()
             return PreparedMesh(
-                key, arrays["vertices"], arrays["faces"], arrays["nodes"], arrays["triangles"], told, cached=True
+                key,
+                arrays["vertices"],
+                arrays["faces"],
+                arrays["nodes"],
+                arrays["triangles"],
+                told,
+                cached=True,
+                welded=int(arrays["welded"][0]),
             )
     except (ModelFileError, OSError, UnicodeDecodeError) as error:
         notes.append(f"the cached mesh was not usable and was made anew ({error})")
@@ -84,18 +96,21 @@ def prepare(sources: list[Source], directory: Path | None = None) -> PreparedMes
         "nodes": nodes,
         "triangles": triangles,
         "notes": np.frombuffer("\n".join(mesh.notes).encode(), dtype=np.uint8),
+        "welded": np.array([mesh.welded], dtype="<i8"),
     }
     try:
         write_whole(path, lambda file: save_arrays(file, arrays))
     except OSError as error:
         notes.append(f"the prepared mesh was not cached: {error.strerror or error} ({folder})")
-    return PreparedMesh(key, mesh.vertices, mesh.faces, nodes, triangles, [*mesh.notes, *notes])
+    return PreparedMesh(key, mesh.vertices, mesh.faces, nodes, triangles, [*mesh.notes, *notes], welded=mesh.welded)
 
 
 def _file_name(key: str) -> str:
     """Name of the cache file: another way of building trees gives another file."""
-    spec = importlib.util.find_spec("rtcore.geometry.tree")
-    code = Path(spec.origin).read_bytes() if spec is not None and spec.origin is not None else b""
+    code = b""
+    for module in BUILDERS:
+        spec = importlib.util.find_spec(module)
+        code += Path(spec.origin).read_bytes() if spec is not None and spec.origin is not None else b""
     return f"mesh-{hashlib.sha256(key.encode() + code).hexdigest()}"
 
 

@@ -26,6 +26,8 @@ class TriangleMesh:
     """(m, 3) int64 indices of vertices."""
     notes: list[str] = field(default_factory=list)
     """What the reader had to decide, one sentence each."""
+    welded: int = 0
+    """Vertices of the source that lay where an earlier one did and became one with it."""
 
     def scaled(self, scale: float | tuple[float, float, float]) -> "TriangleMesh":
         """The mesh with its coordinates multiplied, per axis or by one number; mirrored faces are turned round."""
@@ -34,19 +36,19 @@ class TriangleMesh:
             return self
         faces = self.faces if np.prod(factors) > 0 else self.faces[:, ::-1]
         # A scale may make different vertices equal (underflow); welding keeps "equal means one".
-        return TriangleMesh(*_weld(self.vertices * factors, faces), self.notes)
+        return TriangleMesh(*_weld(self.vertices * factors, faces), self.notes, self.welded)
 
     def moved(self, position: np.ndarray, rotation: Rotation) -> "TriangleMesh":
         """The mesh turned, then moved by position (3,), m."""
         if rotation.magnitude() == 0.0 and not np.any(position):
             return self
-        return TriangleMesh(*_weld(rotation.apply(self.vertices) + position, self.faces), self.notes)
+        return TriangleMesh(*_weld(rotation.apply(self.vertices) + position, self.faces), self.notes, self.welded)
 
     def subdivided(self, times: int) -> "TriangleMesh":
         """The same surface with every triangle split into four by its edges' midpoints, ``times`` times."""
         mesh = self
         for _ in range(times):
-            mesh = TriangleMesh(*_split(mesh.vertices, mesh.faces), self.notes)
+            mesh = TriangleMesh(*_split(mesh.vertices, mesh.faces), self.notes, self.welded)
         return mesh
 
 
@@ -79,7 +81,8 @@ def make_mesh(
             f"{what}: face {wrong[0]} refers to vertices {faces[wrong[0]].tolist()}, but there are {len(vertices)} "
             f"(0..{len(vertices) - 1})"
         )
-    return TriangleMesh(*_weld(vertices, faces), notes=list(notes or []))
+    points, rows = _weld(vertices, faces)
+    return TriangleMesh(points, rows, notes=list(notes or []), welded=len(vertices) - len(points))
 
 
 def join(meshes: list[TriangleMesh]) -> TriangleMesh:
@@ -93,6 +96,7 @@ def join(meshes: list[TriangleMesh]) -> TriangleMesh:
             np.concatenate([m.faces + offset for m, offset in zip(meshes, offsets, strict=True)]),
         ),
         notes=[note for m in meshes for note in m.notes],
+        welded=sum(m.welded for m in meshes),
     )
 
 

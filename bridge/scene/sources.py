@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from bridge.scene.mesh import TriangleMesh, join, parse_mesh
 from bridge.scene.primitives import make_primitive
 
-IMPORT_VERSION = 2
+IMPORT_VERSION = 4
 """Part of every content hash: counts up whenever the same file would give other triangles or another tree."""
 
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rtcore.geometry.topology import components
+
 FLAT = 1e-14
 """A face is degenerate when twice its area is not above this times its longest edge squared: a line or a point."""
 
@@ -45,6 +47,8 @@ class Topology:
     degenerate_faces: np.ndarray = field(repr=False)
     duplicate_faces: np.ndarray = field(repr=False)
     """Faces with the same three corners as an earlier one, whichever way round."""
+    inward_faces: np.ndarray = field(repr=False)
+    """Of the closed parts whose faces look inwards."""
     unused_vertices: int
 
 
@@ -66,10 +70,11 @@ def analyse(vertices: np.ndarray, faces: np.ndarray) -> Topology:
     balance = np.bincount(inverse, weights=np.where(directed[:, 0] < directed[:, 1], 1.0, -1.0), minlength=len(keys))
     boundary = uses == 1
     inconsistent = (uses == 2) & (balance != 0)
-    labels, components = _components(len(solid), inverse, owner)
-    volumes = _signed_volumes(vertices, solid, labels, components)
-    open_part = np.zeros(components, dtype=bool)
+    labels, parts = _components(len(solid), inverse, owner)
+    volumes = _signed_volumes(vertices, solid, labels, parts)
+    open_part = np.zeros(parts, dtype=bool)
     open_part[labels[owner[(boundary | inconsistent)[inverse]]]] = True
+    inward = (volumes < 0) & ~open_part
     corners = np.sort(faces, axis=1)
     _, first = np.unique(corners, axis=0, return_index=True)
     duplicate = np.ones(len(faces), dtype=bool)
@@ -77,14 +82,15 @@ def analyse(vertices: np.ndarray, faces: np.ndarray) -> Topology:
     return Topology(
         closed=bool(len(solid)) and bool((uses == 2).all()),
         consistent=not inconsistent.any(),
-        components=components,
-        inward_components=int(((volumes < 0) & ~open_part).sum()),
+        components=parts,
+        inward_components=int(inward.sum()),
         loops=_loops(vertices, directed[boundary[inverse]]),
         boundary_edges=pairs[boundary],
         non_manifold_edges=pairs[uses > 2],
         inconsistent_edges=pairs[inconsistent],
         degenerate_faces=np.flatnonzero(degenerate),
         duplicate_faces=np.flatnonzero(duplicate),
+        inward_faces=np.flatnonzero(~degenerate)[inward[labels]],
         unused_vertices=count - len(np.unique(faces)),
     )
 
@@ -117,25 +123,19 @@ def _is_flat(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
 
 
 def _components(count: int, edge_of: np.ndarray, owner: np.ndarray) -> tuple[np.ndarray, int]:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    if count == 0:
-        return np.zeros(0, dtype=np.int64), 0
+    """Part of each of `count` faces, and how many parts: faces with an edge in common are in one."""
     order = np.argsort(edge_of, kind="stable")
     same = edge_of[order][1:] == edge_of[order][:-1]
-    left, right = owner[order][:-1][same], owner[order][1:][same]
-    graph = coo_array((np.ones(len(left), dtype=np.int8), (left, right)), shape=(count, count))
-    components, labels = connected_components(graph, directed=False)
-    return labels, int(components)
+    labels = components(count, owner[order][:-1][same], owner[order][1:][same])
+    return labels, int(labels.max(initial=-1)) + 1
 
 
-def _signed_volumes(vertices: np.ndarray, faces: np.ndarray, labels: np.ndarray, components: int) -> np.ndarray:
-    if components == 0:
+def _signed_volumes(vertices: np.ndarray, faces: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
+    if count == 0:
         return np.zeros(0)
     shifted = vertices - vertices.mean(axis=0)
     a, b, c = (shifted[faces[:, k]] for k in range(3))
-    return np.bincount(labels, weights=np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0, minlength=components)
+    return np.bincount(labels, weights=np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0, minlength=count)
 
 
 def _loops(vertices: np.ndarray, edges: np.ndarray) -> list[Loop]:

@@ -8,6 +8,8 @@ from numba import njit
 from rtcore.tables import MAX_TREE_DEPTH
 
 MAX_RAYS = 60_000
+PARALLEL = 1e-12
+"""Sine of the angle below which a ray runs along a side of a box."""
 FACING = 0.5
 """A face behind counts as the other side of the wall when the normals are less than 60 degrees from opposite."""
 
@@ -39,7 +41,7 @@ def thinnest_wall(faces: np.ndarray, nodes: np.ndarray, triangles: np.ndarray, i
     per_face = 4
     stride = max(1, -(-len(triangles) * per_face // MAX_RAYS))
     corners = np.ascontiguousarray(faces[triangles["face_id"]])
-    extent = float(np.linalg.norm(nodes["upper"][0] - nodes["lower"][0]))
+    extent = 2.0 * float(np.linalg.norm(nodes["half"][0]))
     best, row, ray = _search(nodes, triangles, corners, stride, 1.0 if inward else -1.0, 1e-12 * extent)
     if row < 0:
         return None
@@ -58,7 +60,7 @@ def _search(
     """Thickness, row of the triangle and number of the ray of the thinnest wall; row -1 for none."""
     stack = np.empty(2 * MAX_TREE_DEPTH, np.int64)
     origin = np.empty(3)
-    inverse = np.empty(3)
+    travel = np.empty(3)
     best = np.inf
     best_row = -1
     best_ray = -1
@@ -68,8 +70,7 @@ def _search(
             continue
         direction = own.normal
         for k in range(3):
-            component = sign * direction[k]
-            inverse[k] = 1.0 / component if component != 0.0 else np.inf
+            travel[k] = sign * direction[k]
         for ray in range(4):
             for k in range(3):
                 total = 0.0
@@ -86,12 +87,17 @@ def _search(
                 enter = 0.0
                 leave = best
                 for k in range(3):
-                    if np.isinf(inverse[k]):
-                        if origin[k] < node.lower[k] or origin[k] > node.upper[k]:
-                            leave = -1.0
+                    start = 0.0
+                    rate = 0.0
+                    for j in range(3):
+                        start += node.axes[k, j] * (origin[j] - node.centre[j])
+                        rate += node.axes[k, j] * travel[j]
+                    if abs(rate) < PARALLEL:
+                        if abs(start) > node.half[k] + smallest:
+                            leave = -np.inf
                         continue
-                    near = (node.lower[k] - origin[k]) * inverse[k]
-                    far = (node.upper[k] - origin[k]) * inverse[k]
+                    near = (-node.half[k] - start) / rate
+                    far = (node.half[k] - start) / rate
                     enter = max(enter, min(near, far))
                     leave = min(leave, max(near, far))
                 # Rounding may put a flat box just beside its own faces.

@@ -5,7 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
-from rtcore.collision.nearest import FACE, box_distance_squared, nearest_on_triangle, push, push_children
+from rtcore.collision.features import FACE
+from rtcore.collision.nearest import box_distance_squared, nearest_on_triangle, push, push_children
 from rtcore.spatial import quaternion, rotate, to_body, to_scene, vector
 from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, MAX_CANDIDATES, MAX_CONTACTS
 

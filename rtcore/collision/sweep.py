@@ -23,20 +23,17 @@ def _entry_time(
     node: np.void, margin: float, x: float, y: float, z: float, dx: float, dy: float, dz: float, end: float
 ) -> float:
     """Return when the point x + t d enters the box of `node` grown by `margin`, t in 0..end; inf if it does not."""
+    axes = node.axes
     enter = 0.0
     leave = end
+    x -= node.centre[0]
+    y -= node.centre[1]
+    z -= node.centre[2]
     for k in range(3):
-        if k == 0:
-            start = x
-            rate = dx
-        elif k == 1:
-            start = y
-            rate = dy
-        else:
-            start = z
-            rate = dz
-        low = node.lower[k] - margin - start
-        high = node.upper[k] + margin - start
+        start = axes[k, 0] * x + axes[k, 1] * y + axes[k, 2] * z
+        rate = axes[k, 0] * dx + axes[k, 1] * dy + axes[k, 2] * dz
+        low = -node.half[k] - margin - start
+        high = node.half[k] + margin - start
         if rate > 0.0:
             enter = max(enter, low / rate)
             leave = min(leave, high / rate)
@@ -128,7 +125,7 @@ def sweep(
     radius = min(world.tip_radius + world.eps_alert, world.tip_radius + nearest - SLACK * world.eps_alert)
     radius = max(radius, floor)
     resolution = RESOLUTION * world.eps_alert
-    margin = radius + 100.0 * resolution  # boxes are met earlier than their triangles, rounding included
+    margin = radius + 400.0 * resolution  # boxes are met earlier than their triangles, rounding included
     best = 1.0
     for body_id in range(len(model.bodies)):
         pose = state.poses[body_id]

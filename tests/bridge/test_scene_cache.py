@@ -11,7 +11,7 @@ from bridge.scene.cache import prepare
 from bridge.scene.mesh import read_bytes
 from bridge.scene.paths import pybullet_data_directory
 from bridge.scene.sources import Source, content_hash
-from rtcore.tables import NODE, TRIANGLE
+from rtcore.tables import BOX_NODE, TRIANGLE
 
 DUCK = pybullet_data_directory() / "duck.obj"
 TRUNK = pybullet_data_directory() / "a1/meshes/trunk.obj"
@@ -31,7 +31,7 @@ def test_second_time_from_disk_to_the_bit(tmp_path):
     first, second = prepare([source()], tmp_path), prepare([source()], tmp_path)
     assert not first.cached and second.cached
     assert same(first, second) and first.hash == second.hash
-    assert second.nodes.dtype == NODE and second.triangles.dtype == TRIANGLE
+    assert second.nodes.dtype == BOX_NODE and second.triangles.dtype == TRIANGLE
     # What kernels are compiled for: aligned records in writable, contiguous arrays.
     for table in (second.nodes, second.triangles):
         assert table.dtype.isalignedstruct and table.flags.writeable and table.flags.c_contiguous

@@ -23,7 +23,7 @@ def point_triangles(point: np.ndarray, corners: np.ndarray) -> np.ndarray:
         beta = np.einsum("ij,ij->i", np.cross(w, v), normal) / square
         height = np.abs(np.einsum("ij,ij->i", w, normal)) / np.sqrt(square)
     inside = (square > 0) & (gamma >= 0) & (beta >= 0) & (gamma + beta <= 1)
-    return np.where(inside, height, best)
+    return np.where(inside, np.minimum(height, best), best)  # the edges are no farther; a needle's height may seem so
 
 
 def _point_segments(point: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from probe_scenes import EPS, box, grid
 from rtcore.geometry.tree import build_tree
 from rtcore.model import ModelBuilder
 from rtcore.state import make_state
-from rtcore.tables import HELD, NODE
+from rtcore.tables import BOX_NODE, HELD
 
 
 @pytest.fixture
@@ -31,8 +31,12 @@ def test_indices_of_several_meshes_count_over_the_whole_tables(builder):
         covered = np.concatenate([np.arange(n["first"], n["first"] + n["count"]) for n in leaves])
         np.testing.assert_array_equal(covered, mesh["triangle_first"] + np.arange(mesh["triangle_count"]))
         for node in leaves:
-            part = model.triangles[node["first"] : node["first"] + node["count"]]["vertices"]
-            assert (part >= node["lower"]).all() and (part <= node["upper"]).all()
+            part = model.triangles["vertices"][node["first"]]
+            assert (np.abs((part - node["centre"]) @ node["axes"].T) <= node["half"]).all()
+        inner = mesh["node_first"] + np.flatnonzero(model.nodes[own]["count"] == 0)
+        np.testing.assert_array_equal(model.nodes["parent"][inner + 1], inner)
+        np.testing.assert_array_equal(model.nodes["parent"][model.nodes["right"][inner]], inner)
+        assert model.nodes["parent"][mesh["node_first"]] == -1
     np.testing.assert_array_equal(model.bodies["mesh_id"], [1, 0])
     np.testing.assert_array_equal(model.bodies["orientation"][1], [0, 0, 1, 0])  # normalised
     state = make_state(model, (0.2, 0.2, 0.2), (0, 0, 0, 3))
@@ -75,19 +79,55 @@ def test_bad_tools_and_distances_are_refused(builder, arguments, word):
         builder.build(*arguments)
 
 
-def test_broken_trees_are_refused(builder):
+def test_tables_of_another_kind_are_refused(builder):
     nodes, triangles = build_tree(*grid(9, 0.1))
-    with pytest.raises(ValueError, match="NODE table"):
+    with pytest.raises(ValueError, match="BOX_NODE table"):
         builder.add_mesh(np.zeros(3), triangles)
-    for field, value, word in (("depth", 63, "deeper"), ("right", 0, "depth first"), ("lower", np.nan, "finite")):
-        broken = nodes.copy()
-        broken[field][0] = value
-        with pytest.raises(ValueError, match=word):
-            builder.add_mesh(broken, triangles)
     with pytest.raises(ValueError, match="cover"):
         builder.add_mesh(nodes, triangles[:-1])
     with pytest.raises(ValueError, match="at least one"):
-        builder.add_mesh(np.zeros(0, NODE), triangles[:0])
+        builder.add_mesh(np.zeros(0, BOX_NODE), triangles[:0])
+
+
+@pytest.mark.parametrize(
+    ("field", "row", "value", "word"),
+    [
+        ("depth", 0, 63, "deeper"),
+        ("depth", 3, 1, "depth wrongly"),
+        ("right", 0, 0, "depth first"),
+        ("parent", 1, -1, "parents"),
+        ("count", -1, 2, "cover"),
+        ("centre", 0, np.nan, "not finite .centre"),
+        ("half", 5, -1.0, "negative"),
+        ("size", 1, 1e3, "greater size"),
+        ("size", -1, 1e-9, "greater size"),
+        ("axes", 2, 0.5, "square and right-handed"),
+        ("axes", 2, -np.eye(3), "square and right-handed"),
+        ("cone_axis", 4, 0.0, "cone whose axis"),
+        ("cone_angle", 4, 4.0, "cone whose angle"),
+    ],
+)
+def test_broken_trees_are_refused(builder, field, row, value, word):
+    nodes, triangles = build_tree(*grid(9, 0.1))
+    nodes[field][row] = value
+    with pytest.raises(ValueError, match=word):
+        builder.add_mesh(nodes, triangles)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "word"),
+    [
+        ("owned", 0, "stands for"),
+        ("owned", 63, "stands for"),
+        ("vertex_ids", 500, "vertices"),
+        ("edge_ids", -1, "edges"),
+    ],
+)
+def test_features_without_one_owner_are_refused(builder, field, value, word):
+    nodes, triangles = build_tree(*grid(9, 0.1))
+    triangles[field][0] = value
+    with pytest.raises(ValueError, match=word):
+        builder.add_mesh(nodes, triangles)
 
 
 def test_a_start_that_is_no_point_is_refused(builder):

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from probe_scenes import Probe, box, grid
 
-from rtcore.collision.nearest import FACE, clearance, nearest_on_triangle
+from rtcore.collision.features import FACE
+from rtcore.collision.nearest import clearance, nearest_on_triangle
 from rtcore.geometry.tree import build_tree
 
 coordinate = st.floats(-1, 1, allow_subnormal=False)

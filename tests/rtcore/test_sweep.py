@@ -90,7 +90,7 @@ def test_sweep_is_the_first_impact_over_all_triangles(clutter):
     assert hits > 50
 
 
-@pytest.mark.parametrize("units", [0, 1, 5, 20, 60])
+@pytest.mark.parametrize("units", [0, 1, 5, 20, 40])
 def test_a_sweep_that_runs_out_of_units_is_shorter_but_free(clutter, units):
     rng = np.random.default_rng(10)
     short = 0
