@@ -1,0 +1,1 @@
+"""Slow and simple judges of collision queries that share no code with what they judge."""
