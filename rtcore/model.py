@@ -87,11 +87,17 @@ def _check_tree(nodes: np.ndarray, triangle_count: int) -> None:
 
 
 def _check_features(triangles: np.ndarray) -> None:
-    """ValueError unless vertices and edges are numbered from 0, each has one owner, and neighbours share an edge."""
+    """ValueError unless vertices and edges are numbered from 0 and have their owners, and neighbours share an edge."""
     for what, field, shift in (("vertices", "vertex_ids", 0), ("edges", "edge_ids", 3)):
         ids = triangles[field]
+        if ids.min() < 0:
+            raise ValueError(f"the {what} of the mesh are not numbered from 0")
+        needed = np.ones(int(ids.max()) + 1, dtype=bool)
+        if shift == 3:  # an edge inside a plane has no owner
+            needed[ids[(triangles["flat"][:, None] >> np.arange(3) & 1).astype(bool)]] = False
         owned = (triangles["owned"][:, None] >> (shift + np.arange(3)) & 1).astype(bool)
-        if ids.min() < 0 or not np.array_equal(np.sort(ids[owned]), np.arange(int(ids.max()) + 1)):
+        owners = np.bincount(ids[owned], minlength=len(needed))
+        if (owners > 1).any() or (owners[needed] == 0).any():
             raise ValueError(f"the {what} of the mesh do not each have one triangle that stands for them")
     edges = triangles["edge_ids"]
     other = np.arange(len(triangles))[:, None] + triangles["across"]

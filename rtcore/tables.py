@@ -51,7 +51,7 @@ TRIANGLE = np.dtype(
         ("degenerate", "i4"),  # 1: no area; it is as solid as its edges, and its normal is only some unit vector
         ("vertex_ids", "i4", 3),  # numbers within the mesh; vertices at one place are one vertex
         ("edge_ids", "i4", 3),  # numbers within the mesh; edge k goes from row k to row (k + 1) % 3
-        ("owned", "i4"),  # bits 0..2: vertices, 3..5: edges that this triangle stands for (each has one such triangle)
+        ("owned", "i4"),  # bits 0..2: vertices, 3..5: edges that it stands for (see rtcore.geometry.topology)
         ("open", "i4"),  # 1: no area, at a non-manifold edge or of a part that is no outward solid; never culled
         ("across", "i4", 3),  # rows from here to the other triangle at edge k; 0: none, several, or one without area
         ("flat", "i4"),  # bits 0..2: the surface goes straight on across edge k
@@ -289,6 +289,7 @@ FRONT = np.dtype(
     [
         ("travelled", "f8"),  # bound on the path of every point of the second body in the first's frame so far, m
         ("ahead", "f8"),  # the same for the motion that the last query allowed; added by the next one
+        ("drift", "f8"),  # part of it for the rounding of the poses at its end, m
         ("speed", "f8"),  # bound on the speed of every point of the second in the last query, m per unit of u
         ("pace", "f8"),  # path per query that the front is kept ready for, m
         ("reach", "f8"),  # the next query looks no further for proximities, m
@@ -435,6 +436,7 @@ PROXY = np.dtype(
         ("position", "f8", 3),  # tip centre, scene, m
         ("orientation", "f8", 4),  # the tool's; a sphere tip turns freely
         ("sliding", "u1", 64),  # per body (index modulo 64): ticks until its contact, having slipped, counts as stuck
+        ("stride", "f8"),  # tool mesh: share of the longest stride that the next pass asks about
     ],
     align=True,
 )

@@ -9,15 +9,20 @@ FLAT_SHARE = 1e-9
 FLAT_BEND = 1e-6
 """Bend (rad) of the surface at an edge below which the edge is only where two triangles of one plane meet."""
 
+PLANE_ROUNDING = 8.0 * 2.0**-52
+"""Times the largest coordinate: height over the plane of its neighbour up to which a triangle lies in that plane. The
+distances kept are wrong by no more when such an edge is looked at by nobody."""
+
 
 def label(triangles: np.ndarray) -> None:
     """Fill vertex_ids, edge_ids, owned, open, across and flat of the triangles of one mesh.
 
     triangles: (m,) TRIANGLE with vertices, normal and degenerate. Vertices with equal coordinates are one vertex, edges
     between the same two vertices one edge, whichever way round. Each vertex and each edge is owned by one of its
-    triangles, so chosen that each triangle owns few. A triangle is open where the side that its normal points to need
-    not be the outside: every triangle without area, at an edge that more than two faces share, or of a part (faces that
-    hang together by edges of two) that is no solid with its normals outwards.
+    triangles, so chosen that each triangle owns few; an edge inside a plane (PLANE_ROUNDING) by none, since what comes
+    near it comes as near to the border of the plane, or with a vertex to one of the faces. A triangle is open where the
+    side that its normal points to need not be the outside: every triangle without area, at an edge that more than two
+    faces share, or of a part (faces that hang together by edges of two) that is no solid with its normals outwards.
     Source: representative triangles (Curtis, Tamstorf and Manocha 2008), handed out greedily by fewest so far.
     """
     count = len(triangles)
@@ -31,10 +36,10 @@ def label(triangles: np.ndarray) -> None:
     for ids, bit in ((edge_ids, 3), (vertex_ids, 0)):
         slots = np.argsort(ids.ravel(), kind="stable")
         _hand_out(slots, ids.ravel(), bit, owned, load)
-    triangles["owned"] = owned
     triangles["open"] = _open(triangles, ends[:, 0] < ends[:, 1])
     triangles["across"] = _across(triangles)
     triangles["flat"] = _flat(triangles)
+    triangles["owned"] = owned & ~((_in_plane(triangles) << np.arange(3, 6)).sum(axis=1))
 
 
 def _weld(points: np.ndarray) -> np.ndarray:
@@ -99,6 +104,18 @@ def _flat(triangles: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         flat = np.linalg.norm(inwards + inwards[other, slot], axis=2) < FLAT_BEND
     return ((flat & (triangles["across"] != 0)) << np.arange(3)).sum(axis=1)
+
+
+def _in_plane(triangles: np.ndarray) -> np.ndarray:
+    """(m, 3) edges between two triangles of one plane, as far as rounding can tell."""
+    vertices = triangles["vertices"]
+    rows = np.arange(len(triangles))[:, None] + triangles["across"]
+    slot = (triangles["edge_ids"][rows] == triangles["edge_ids"][:, :, None]).argmax(axis=2)
+    opposite = vertices[rows, (slot + 2) % 3]
+    height = np.abs(np.einsum("mek,mk->me", opposite - vertices[:, :1], triangles["normal"]))
+    low = height <= PLANE_ROUNDING * np.abs(vertices).max(axis=(1, 2))[:, None]
+    low &= (triangles["flat"][:, None] >> np.arange(3) & 1).astype(bool)  # which a fold is not
+    return low & low[rows, slot]  # seen from both sides
 
 
 def _open(triangles: np.ndarray, forward: np.ndarray) -> np.ndarray:

@@ -121,6 +121,8 @@ def test_broken_trees_are_refused(builder, field, row, value, word):
         ("owned", 63, "stands for"),
         ("vertex_ids", 500, "vertices"),
         ("edge_ids", -1, "edges"),
+        ("across", 10**6, "not there"),
+        ("across", 50, "does not share"),
     ],
 )
 def test_features_without_one_owner_are_refused(builder, field, value, word):

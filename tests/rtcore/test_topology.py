@@ -194,3 +194,35 @@ def test_flat_edges_are_those_inside_of_a_plane():
         bits = (triangles["flat"][:, None] >> np.arange(3)) & 1
         assert bits.sum() == flat
         assert (triangles["across"][bits == 1] != 0).all()
+
+
+def owners_of_edges(vertices, faces):
+    """How many owners each edge has, by its two (sorted) vertices."""
+    triangles = build_tree(np.asarray(vertices, dtype=float), np.asarray(faces))[1]
+    found: dict[tuple, int] = {}
+    for triangle in triangles:
+        for k in range(3):
+            ends = tuple(sorted(tuple(triangle["vertices"][j].tolist()) for j in (k, (k + 1) % 3)))
+            found[ends] = found.get(ends, 0) + int(triangle["owned"] >> (3 + k) & 1)
+    return found
+
+
+def test_only_an_edge_inside_a_plane_has_no_owner():
+    for ends, owners in owners_of_edges(*box(1, 2, 3)).items():
+        diagonal = np.count_nonzero(np.subtract(*ends)) == 2
+        assert owners == (0 if diagonal else 1), ends
+
+
+@pytest.mark.parametrize(
+    ("lift", "owners"),
+    [(0.0, 0), (1e-15, 0), (1e-13, 1), (-1e-13, 1), (1e-3, 1), (-1.0, 1)],
+)
+def test_a_bend_that_can_be_told_from_rounding_makes_an_edge(lift, owners):
+    found = owners_of_edges([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, lift]], [[0, 1, 2], [0, 2, 3]])
+    assert found[((0.0, 0.0, 0.0), (1.0, 1.0, 0.0))] == owners
+    assert sum(found.values()) == 4 + owners
+
+
+def test_a_fold_is_an_edge_although_both_sides_lie_in_one_plane():
+    found = owners_of_edges([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0.2, 0.7, 0]], [[0, 1, 2], [1, 0, 3]])
+    assert found[((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))] == 1
