@@ -1,0 +1,1 @@
+"""Comparisons of published methods with each other, each as a function that returns numbers."""
