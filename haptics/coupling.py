@@ -8,9 +8,12 @@ limits). The damper acts along the stretch only. Held within the spring's force 
 wall is not sticky), it fades in from zero at touch-down, and it does nothing while the tool follows freely (d = 0).
 The stretch includes the tangential part that friction holds back, and so does the force.
 
-The tip's force on its lever about the coupling point makes the torque. It is no spring of the rendered impedance but
-its feed-forward, which is the torque that may be sent (:mod:`haptics.limits`). In HOLD torque and damper decay,
-linearly, to zero at the stale horizon; the spring stays.
+The tip's force on its lever about the coupling point makes the torque. A tool mesh, which surfaces keep from turning
+too, adds a rotational spring between its orientation and the image's: torque = K_r sin(angle) about the axis of the
+turn from the image to the tool. The sine has no jump at half a turn, where the shorter way changes sides; angles are
+the same in scene and device. A torque is no spring of the rendered impedance but its feed-forward, which is the torque
+that may be sent (:mod:`haptics.limits`). In HOLD torque and damper decay, linearly, to zero at the stale horizon; the
+spring of the force stays.
 
 An adapter that closes the loop itself gets K (the ramp included), the tool's pose and twist in the device frame, and B
 only while a contact holds the tool back; a diagonal cannot say "along the stretch", so it should hold the damper within
@@ -31,8 +34,10 @@ from haptics.workspace import (
 from rtcore.spatial import (
     Vector,
     add,
+    conjugate,
     cross,
     length,
+    multiply,
     put_quaternion,
     put_vector,
     quaternion,
@@ -67,8 +72,17 @@ def tool_velocity(touch: Record) -> Vector:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pushed(report: Record) -> bool:
-    """Whether any contact holds the tool back."""
+def turning_back(proxy: Record, settings: Record, touch: Record) -> Vector:
+    """Torque (scene, N·m) of the rotational spring between a tool mesh and the image of the device."""
+    turn = multiply(quaternion(proxy.orientation), conjugate(quaternion(touch.goal.goal_orientation)))
+    return scaled((turn[0], turn[1], turn[2]), 2.0 * turn[3] * settings.rotational_stiffness)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def held_back(world: Record, report: Record) -> bool:
+    """Whether any contact pushes a sphere tip, or blocks the way of a tool mesh."""
+    if world.tool_mesh_id >= 0:
+        return report.fraction < 1.0
     for i in range(report.contact_count):
         push = report.contacts[i].displacement
         if push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0:
@@ -102,15 +116,18 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         rate = (relative[0] * stretch[0] + relative[1] * stretch[1] + relative[2] * stretch[2]) / (size * touch.scale)
         damped = fresh * damper(touch.stiffness, touch.damping, size, rate)
         force = scaled(stretch, (touch.stiffness * size + damped) / size)
-    if pushed(output.report):
+    blocked = held_back(world, output.report)
+    if blocked:
         damping = fresh * touch.damping
     torque = (0.0, 0.0, 0.0)
     if settings.torque_free == 0:
         # Work at the device counts device metres, so the lever is divided by the scale like every length.
         orientation = quaternion(touch.goal.goal_orientation)
         lever = scaled(tip_lever(world, orientation), 1.0 / touch.scale)
-        in_scene = rotate(quaternion(settings.workspace_orientation), force)
-        torque = scaled(torque_to_device(settings, touch, cross(lever, in_scene)), fresh)
+        in_scene = cross(lever, rotate(quaternion(settings.workspace_orientation), force))
+        if world.tool_mesh_id >= 0:
+            in_scene = add(in_scene, turning_back(proxy, settings, touch))
+        torque = scaled(torque_to_device(settings, touch, in_scene), fresh)
 
     put_vector(output.device_position, vector(touch.goal.goal_position))
     put_quaternion(output.device_orientation, quaternion(touch.goal.goal_orientation))
@@ -121,14 +138,17 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     put_vector(output.render_position, position_to_device(settings, touch, tool_position(world, proxy)))
     put_quaternion(output.render_orientation, orientation_to_device(settings, touch, quaternion(proxy.orientation)))
     moving = scaled(vector_to_device(settings, tool), 1.0 / touch.scale)
+    turning = vector(touch.angular_velocity)
     if touch.clutched != 0:
         # The anchor follows the device, so in the device frame the standing tool moves with it.
         moving = add(moving, vector(touch.velocity))
+    elif blocked and world.tool_mesh_id >= 0:
+        turning = (0.0, 0.0, 0.0)
     for k in range(3):
         output.coupling_wrench[k] = force[k]
         output.coupling_wrench[3 + k] = torque[k]
         output.render_twist[k] = moving[k]
-        output.render_twist[3 + k] = touch.angular_velocity[k]
+        output.render_twist[3 + k] = turning[k]
         output.stiffness[k] = touch.gain * touch.stiffness
         output.stiffness[3 + k] = 0.0
         output.damping[k] = touch.gain * damping

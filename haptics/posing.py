@@ -6,9 +6,27 @@ import numpy as np
 from numba import njit
 
 from haptics.codes import BAD_VALUE, OK
+from rtcore.collision.mesh_distance import mesh_distance
 from rtcore.collision.nearest import clearance
+from rtcore.collision.overlap import place_pair
+from rtcore.collision.pair_state import reset_front
 from rtcore.model import Model
-from rtcore.spatial import cross, length, put_quaternion, put_vector, quaternion, subtract, to_body, vector
+from rtcore.motion import still
+from rtcore.spatial import (
+    Vector,
+    add,
+    conjugate,
+    cross,
+    length,
+    put_quaternion,
+    put_vector,
+    quaternion,
+    rotate,
+    subtract,
+    to_body,
+    to_scene,
+    vector,
+)
 from rtcore.state import State
 from rtcore.tables import HELD
 
@@ -29,9 +47,13 @@ def winding_number(model: Model, state: State, body_id: int, point: np.ndarray) 
     Looks at every triangle once (about 1 ms for 30,000), which an idle tick can bear. Source: Van Oosterom and
     Strackee 1983 for the solid angle; Jacobson et al. 2013 for its use on open meshes.
     """
-    pose = state.poses[body_id]
-    mesh = model.meshes[model.bodies[body_id].mesh_id]
-    at = to_body(pose, vector(point))
+    return _winding(model, model.bodies[body_id].mesh_id, to_body(state.poses[body_id], vector(point)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _winding(model: Model, mesh_id: int, at: Vector) -> float:
+    """How many times a mesh winds round a point of its frame."""
+    mesh = model.meshes[mesh_id]
     total = 0.0
     for i in range(mesh.triangle_first, mesh.triangle_first + mesh.triangle_count):
         corners = model.triangles[i].vertices
@@ -49,11 +71,66 @@ def winding_number(model: Model, state: State, body_id: int, point: np.ndarray) 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _room(model: Model, state: State, body_id: int) -> float:
+    """How far the tool's surface is from what it must not come nearer to, m; never more than eps_safety has to say.
+
+    For a mesh the distance to this body, counted up to eps_safety; for a sphere tip that of the tip centre to all
+    bodies, counted up to tip_radius + eps_safety.
+    """
+    world = model.world[0]
+    if world.tool_mesh_id < 0:
+        return min(clearance(model, state, state.proxy[0].position), world.tip_radius + world.eps_safety)
+    relative = state.scratch[0].relative
+    body = state.poses[body_id]
+    proxy = state.proxy[0]
+    still(relative.first, vector(body.position), quaternion(body.orientation))
+    still(relative.second, vector(proxy.position), quaternion(proxy.orientation))
+    first_root = model.meshes[model.bodies[body_id].mesh_id].node_first
+    second_root = model.meshes[world.tool_mesh_id].node_first
+    root = model.nodes[second_root]
+    work = state.query_work[0]
+    place_pair(relative, vector(root.centre), root.radius, 0.0, 0.0, work.start)
+    # fmt: off
+    return mesh_distance(
+        model.nodes, model.triangles, first_root, second_root, work.start, world.eps_safety, work,
+        state.scratch[0].hit,
+    )
+    # fmt: on
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _enclosed(model: Model, state: State, body_id: int) -> int:
+    """Bit 0: the body encloses the tool; bit 1: a mesh as tool encloses the body. Where they do not cross, one point
+    tells of each: a vertex of the mesh, or the tip centre."""
+    tool_mesh_id = model.world[0].tool_mesh_id
+    proxy = state.proxy[0]
+    pose = state.poses[body_id]
+    point = vector(proxy.position)
+    bits = 0
+    if tool_mesh_id >= 0:
+        turn = quaternion(proxy.orientation)
+        corner = to_scene(pose, _corner(model, model.bodies[body_id].mesh_id))
+        if abs(_winding(model, tool_mesh_id, rotate(conjugate(turn), subtract(corner, point)))) > ENCLOSED:
+            bits = 2
+        point = add(rotate(turn, _corner(model, tool_mesh_id)), point)
+    if abs(_winding(model, model.bodies[body_id].mesh_id, to_body(pose, point))) > ENCLOSED:
+        bits += 1
+    return bits
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _corner(model: Model, mesh_id: int) -> Vector:
+    """A vertex of a mesh, m, its own frame."""
+    return vector(model.triangles[model.meshes[mesh_id].triangle_first].vertices[0])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def pose_body(model: Model, state: State, values: np.ndarray) -> int:
     """Move a held body to values = (body id, position, orientation xyzw); returns OK or BAD_VALUE, then unmoved.
 
-    Refused when the surface would come within ``tip_radius + eps_safety`` of the tip centre (a tool that already rests
-    a rounding closer to something may keep that distance), or when the tool would change from outside to inside.
+    Refused when the surface would come within eps_safety of the tool's, the tip sphere or the mesh (a tool that already
+    rests a rounding closer to something may keep that distance), or when one of the two would change from outside the
+    other to inside or back. What was known of the distance of the pair is forgotten.
     """
     wanted = values[0]
     # Comparisons are written so that NaN fails them.
@@ -72,20 +149,19 @@ def pose_body(model: Model, state: State, values: np.ndarray) -> int:
     if not abs(norm - 1.0) <= UNIT_TOLERANCE:
         return BAD_VALUE
 
-    world = model.world[0]
-    tip = state.proxy[0].position
     pose = state.poses[body_id]
     old_position = vector(pose.position)
     old_orientation = quaternion(pose.orientation)
-    distance = clearance(model, state, tip)
-    inside = abs(winding_number(model, state, body_id, tip)) > ENCLOSED
+    room = _room(model, state, body_id)
+    enclosed = _enclosed(model, state, body_id)
     for k in range(3):
         pose.position[k] = values[1 + k]
     for k in range(4):
         pose.orientation[k] = values[4 + k] / norm
-    too_near = clearance(model, state, tip) < min(world.tip_radius + world.eps_safety, distance)
-    if too_near or (abs(winding_number(model, state, body_id, tip)) > ENCLOSED) != inside:
+    if _room(model, state, body_id) < room or _enclosed(model, state, body_id) != enclosed:
         put_vector(pose.position, old_position)
         put_quaternion(pose.orientation, old_orientation)
         return BAD_VALUE
+    if model.world[0].tool_mesh_id >= 0:
+        reset_front(state.fronts[body_id], state.front_entries[body_id])
     return OK

@@ -24,7 +24,24 @@ from haptics.limits import observe_energy
 from haptics.posing import LARGEST_COORDINATE, UNIT_TOLERANCE
 from haptics.tables import Record
 from haptics.transitions import engaged
-from rtcore.spatial import length, put_quaternion, put_vector, quaternion, rotate, subtract, vector
+from rtcore.spatial import (
+    conjugate,
+    length,
+    multiply,
+    normalise,
+    put_quaternion,
+    put_vector,
+    quaternion,
+    rotate,
+    rotation_vector,
+    subtract,
+    vector,
+)
+
+TURN_SPEED = 60.0
+"""rad/s: no hand turns a device faster than this..."""
+TURN_MARGIN = 0.2
+"""... by more than this between samples, rad."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -50,7 +67,8 @@ def usable(sample: Record) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def jumps(world: Record, settings: Record, touch: Record, sample: Record) -> bool:
-    """Whether the device went farther since its last good sample than it can, by translation or by the tip's turning.
+    """Whether the device went farther since its last good sample than it can, by translation or by the tip's turning;
+    with a tool mesh, whose turning is felt, also whether it turned faster than a hand can.
 
     The elapsed time is the client's, but no longer than the stale horizon: forces do not outlive a longer gap.
     """
@@ -62,7 +80,12 @@ def jumps(world: Record, settings: Record, touch: Record, sample: Record) -> boo
     turned = subtract(
         rotate(quaternion(sample.orientation), offset), rotate(quaternion(touch.device_orientation), offset)
     )
-    return length(turned) > allowed * touch.scale
+    if length(turned) > allowed * touch.scale:
+        return True
+    if settings.tool_reach == 0.0:
+        return False
+    turn = multiply(quaternion(sample.orientation), conjugate(quaternion(touch.device_orientation)))
+    return length(rotation_vector(normalise(turn))) > TURN_SPEED * 1e-9 * elapsed + TURN_MARGIN
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -29,6 +29,8 @@ def make_settings(
     tick_hz: float = 1000.0,
     stiffness: float = 400.0,
     damping: float = 1.0,
+    rotational_stiffness: float = 0.5,
+    tool_reach: float = 0.0,
     scale: float = 1.0,
     workspace_position: Sequence[float] = (0.0, 0.0, 0.0),
     workspace_orientation: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
@@ -47,10 +49,12 @@ def make_settings(
     """Make the (1,) SETTINGS table of one device in one scene.
 
     Gains are SI at the device and are capped by the card. A card that publishes no stiffness or damping limit caps them
-    at what is asked for here, so that no client can go beyond what the author of the configuration chose. The slew
-    limit per tick is ``max(1.5 K_max v dt, force_max / shortest ramp)``: the first term lets honest contact through at
-    hand speed v, the second guarantees that every ramp ends in time, since a ramp lowers the largest allowed force by
-    ``force_max / ramp`` per tick.
+    at what is asked for here, so that no client can go beyond what the author of the configuration chose.
+    ``tool_reach`` (m) is the distance of a tool mesh's farthest point from the tip centre, 0 for a sphere tip.
+
+    The slew limit per tick is ``max(1.5 K_max v dt, force_max / shortest ramp)``: the first term lets honest contact
+    through at hand speed v, the second guarantees that every ramp ends in time, since a ramp lowers the largest allowed
+    force by ``force_max / ramp`` per tick.
 
     Raises ValueError, naming the argument and what would be right.
     """
@@ -58,6 +62,8 @@ def make_settings(
     dt = 1.0 / tick_hz
     _positive("stiffness", stiffness, "N/m")
     _not_negative("damping", damping, "N·s/m")
+    _not_negative("rotational_stiffness", rotational_stiffness, "N·m/rad")
+    _not_negative("tool_reach", tool_reach, "m")
     _finite("scale", scale, low=MIN_SCALE, high=MAX_SCALE, unit="scene metres per device metre")
     for name, value in (
         ("ramp_up_ms", ramp_up_ms),
@@ -95,6 +101,11 @@ def make_settings(
     row["damping_max"] = card.damping_max if card.damping_max is not None else damping
     row["stiffness"] = min(stiffness, row["stiffness_max"])
     row["damping"] = min(damping, row["damping_max"])
+    largest_turning = card.rotational_stiffness_max
+    row["rotational_stiffness"] = (
+        rotational_stiffness if largest_turning is None else min(rotational_stiffness, largest_turning)
+    )
+    row["tool_reach"] = tool_reach
     row["force_max"] = card.force_max
     row["torque_max"] = card.torque_max or 0.0
     row["speed_max"] = card.speed_max if card.speed_max is not None else DEFAULT_SPEED_MAX

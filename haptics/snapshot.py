@@ -1,7 +1,8 @@
 """State and TOUCH as bytes, so that a log which starts late can still be executed again.
 
-Layout: HEADER, then PROXY, then one POSE per body, then TOUCH. The header names the layout of these records; bytes of
-another version of the project are refused, never reinterpreted.
+Layout: HEADER, PROXY, one POSE per body, TOUCH; with a tool mesh then the order that the broad phase keeps, the
+contacts of the last tick, one FRONT per body, and of each front the entries in use. The header names the layout of
+these records; bytes of another version of the project are refused, never reinterpreted.
 """
 
 import zlib
@@ -10,10 +11,10 @@ import numpy as np
 
 from haptics.tables import TOUCH
 from rtcore.model import Model
-from rtcore.state import State, make_state
-from rtcore.tables import POSE, PROXY
+from rtcore.state import State, front_capacity, make_state
+from rtcore.tables import CONTACT_MEMORY, FRONT, FRONT_ENTRY, MAX_CONTACTS, POSE, PROXY
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 
 HEADER = np.dtype(
     [
@@ -21,6 +22,7 @@ HEADER = np.dtype(
         ("version", "u4"),
         ("layout", "u4"),  # checksum of the record types
         ("bodies", "u4"),
+        ("size", "u4"),  # bytes in all
         ("checksum", "u4"),  # of everything after the header
     ]
 )
@@ -38,20 +40,44 @@ def _layout(dtype: np.dtype) -> str:
     return f"{{{inside}}}{dtype.itemsize}"
 
 
-_LAYOUT = zlib.crc32("|".join(_layout(dtype) for dtype in (PROXY, POSE, TOUCH)).encode())
+_LAYOUT = zlib.crc32(
+    "|".join(_layout(dtype) for dtype in (PROXY, POSE, TOUCH, CONTACT_MEMORY, FRONT, FRONT_ENTRY)).encode()
+)
 
 
 def snapshot_size(model: Model) -> int:
-    """Bytes that a snapshot of this model's state takes."""
-    return HEADER.itemsize + PROXY.itemsize + len(model.bodies) * POSE.itemsize + TOUCH.itemsize
+    """Most bytes that a snapshot of this model's state takes."""
+    n = len(model.bodies)
+    size = HEADER.itemsize + PROXY.itemsize + n * POSE.itemsize + TOUCH.itemsize
+    capacity = front_capacity(model)
+    if capacity > 0:
+        size += 3 * (n + 1) * 4 + CONTACT_MEMORY.itemsize + n * (FRONT.itemsize + capacity * FRONT_ENTRY.itemsize)
+    return size
+
+
+def _parts(state: State, touch: np.ndarray) -> list[np.ndarray]:
+    """What comes before the entries of the fronts, in order."""
+    parts = [state.proxy, state.poses, touch]
+    return [*parts, state.broad.order, state.contact_memory, state.fronts] if len(state.fronts) > 0 else parts
+
+
+def _entries(state: State) -> list[np.ndarray]:
+    """The entries in use of each front."""
+    return [
+        entries[current, :count]
+        for entries, current, count in zip(
+            state.front_entries, state.fronts["current"], state.fronts["count"], strict=True
+        )
+    ]
 
 
 def pack_snapshot(state: State, touch: np.ndarray, buffer: np.ndarray | None = None) -> np.ndarray:
     """Write state and (1,) TOUCH into a uint8 buffer and return the part of it that was written.
 
-    Without a buffer (:func:`snapshot_size` bytes or more) a new one is made. Raises ValueError when it is too small.
+    Without a buffer (:func:`snapshot_size` bytes are always enough) a new one is made. Raises ValueError when it is too
+    small.
     """
-    parts = (state.proxy, state.poses, touch)
+    parts = _parts(state, touch) + _entries(state)
     size = HEADER.itemsize + sum(part.nbytes for part in parts)
     if buffer is None:
         buffer = np.empty(size, np.uint8)
@@ -60,13 +86,14 @@ def pack_snapshot(state: State, touch: np.ndarray, buffer: np.ndarray | None = N
     written = buffer[:size]
     at = HEADER.itemsize
     for part in parts:
-        written[at : at + part.nbytes] = part.view(np.uint8)
+        written[at : at + part.nbytes] = part.reshape(-1).view(np.uint8)
         at += part.nbytes
     written[: HEADER.itemsize].view(HEADER)[0] = (
         _MAGIC,
         SNAPSHOT_VERSION,
         _LAYOUT,
         len(state.poses),
+        size,
         zlib.crc32(written[HEADER.itemsize :].data),
     )
     return written
@@ -86,16 +113,32 @@ def unpack_snapshot(data: bytes | bytearray | memoryview | np.ndarray, model: Mo
         raise ValueError("the snapshot was written with other record types than this program's")
     if header["bodies"] != len(model.bodies):
         raise ValueError(f"the snapshot holds {header['bodies']} bodies; the model has {len(model.bodies)}")
-    size = snapshot_size(model)
+    size = int(header["size"])
     if len(raw) < size:
-        raise ValueError(f"a snapshot of this model has {size} bytes; there are only {len(raw)}")
-    body = raw[HEADER.itemsize : size]
-    if zlib.crc32(body.data) != header["checksum"]:
+        raise ValueError(f"this snapshot has {size} bytes; there are only {len(raw)}")
+    if zlib.crc32(raw[HEADER.itemsize : size].data) != header["checksum"]:
         raise ValueError("the snapshot is damaged: its checksum does not match")
     state = make_state(model, (0.0, 0.0, 0.0))
     touch = np.zeros(1, TOUCH)
-    at = 0
-    for part in (state.proxy, state.poses, touch):
-        part.view(np.uint8)[:] = body[at : at + part.nbytes]
-        at += part.nbytes
+    at = HEADER.itemsize
+    parts = _parts(state, touch)
+    if size < at + sum(part.nbytes for part in parts):
+        raise ValueError(f"the snapshot is of another kind of tool: it has only {size} bytes")
+    at = _fill(parts, raw, at)
+    if len(state.fronts) > 0 and (state.fronts["count"] > state.front_entries.shape[2]).any():
+        raise ValueError("the snapshot holds more of a front than this model has room for")
+    if (state.contact_memory["count"] > MAX_CONTACTS).any():
+        raise ValueError("the snapshot holds more contacts than there is room for")
+    entries = _entries(state)
+    if size != at + sum(part.nbytes for part in entries):
+        raise ValueError(f"the snapshot is of another kind of tool: it has {size} bytes")
+    _fill(entries, raw, at)
     return state, touch
+
+
+def _fill(parts: list[np.ndarray], raw: np.ndarray, at: int) -> int:
+    """Copy bytes into the parts, one after the other from `at` on; returns the place after the last one."""
+    for part in parts:
+        part.reshape(-1).view(np.uint8)[:] = raw[at : at + part.nbytes]
+        at += part.nbytes
+    return at

@@ -65,6 +65,8 @@ SETTINGS = np.dtype(
         ("dt", "f8"),  # tick period, s
         ("stiffness", "f8"),  # coupling at the device, N/m (already capped by the card)
         ("damping", "f8"),  # N·s/m at the device (already capped)
+        ("rotational_stiffness", "f8"),  # N·m/rad at the device (already capped); felt with a tool mesh only
+        ("tool_reach", "f8"),  # farthest point of a tool mesh from the tip centre, scene m; 0 for a sphere tip
         ("stiffness_max", "f8"),  # caps of the card
         ("damping_max", "f8"),
         ("force_max", "f8"),  # saturation by norm, N
@@ -209,4 +211,4 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 1
+RECORD_VERSION = 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -12,53 +11,49 @@ from numba import types
 from haptics import commands, coupling, engagement, limits, posing, samples, velocity, workspace
 from haptics.tables import INPUT, OUTPUT, RECORD, SAMPLE, SETTINGS, TOUCH
 from haptics.tick import tick
-from rtcore.geometry.tree import build_tree
-from rtcore.model import Model, ModelBuilder
-from rtcore.state import State, make_state
+from rtcore import warm_up as mechanics
 from rtcore.tables import PROXY, WORLD
-from rtcore.warm_up import warm_up as warm_up_mechanics
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is compiled next, how many parts are done, and how many there are."""
+from rtcore.warm_up import LAST, SECOND, Part, Progress
 
 
 def warm_up(progress: Progress | None = None) -> None:
     """Compile the kernels of rtcore, then those of haptics, or load them from the cache.
 
-    Afterwards a tick with tables of the project's own record types compiles nothing.
+    Afterwards a tick with tables of the project's own record types compiles nothing, whatever the tool.
     """
-    warm_up_mechanics(progress)
-    model, state = _smallest()
-    tables = numba.typeof(model), numba.typeof(state)
+    mechanics.warm_up(progress)
+    mechanics.run(parts(), "haptics: ready", progress)
+
+
+def warm_up_side(side: int, progress: Progress | None = None) -> None:
+    """Compile one side's parts (FIRST or SECOND) of what :func:`warm_up` needs; another process does the other's."""
+    everything = (*mechanics.parts(), *parts())
+    mechanics.run((part for part in everything if part.side == side), "ready", progress)
+
+
+def parts() -> tuple[Part, ...]:
+    """All kernels of the touch layer; callees first: they would be compiled on the way anyhow, and so it shows."""
+    tables = tuple(numba.typeof(table) for table in mechanics.empty_tables())
     world, proxy, settings, touch, sample, taken, output = (
         numba.from_dtype(dtype) for dtype in (WORLD, PROXY, SETTINGS, TOUCH, SAMPLE, INPUT, OUTPUT)
     )
     rows = tuple(numba.typeof(np.zeros(1, dtype)) for dtype in (SETTINGS, TOUCH, RECORD))
-    # Callees first: they would be compiled on the way anyhow, and so the progress keeps moving.
-    parts: tuple[tuple[str, Any, tuple], ...] = (
-        ("samples", samples.take_sample, (world, settings, touch, taken)),
-        ("posing of bodies", posing.pose_body, (*tables, types.Array(types.float64, 1, "C"))),
-        ("commands", commands.carry_out, (*tables, settings, touch, taken, output)),
-        ("transitions", engagement.move_on, (world, proxy, settings, touch, taken, output)),
-        ("engagement", engagement.decide, (*tables, settings, touch, taken, output)),
-        ("workspace", workspace.map_device, (world, proxy, settings, touch)),
-        ("velocity", velocity.observe, (world, proxy, settings, touch, sample)),
-        ("coupling", coupling.couple, (world, proxy, settings, touch, output)),
-        ("limits", limits.limit, (settings, touch, output)),
-        ("tick", tick, (*tables, *rows)),
+
+    def part(what: str, kernel: Any, signature: tuple, side: int = SECOND) -> Part:
+        def build() -> None:
+            kernel.compile(signature)
+
+        return Part(f"haptics: {what}", side, build)
+
+    return (
+        part("samples", samples.take_sample, (world, settings, touch, taken)),
+        part("workspace", workspace.map_device, (world, proxy, settings, touch)),
+        part("velocity", velocity.observe, (world, proxy, settings, touch, sample)),
+        part("coupling", coupling.couple, (world, proxy, settings, touch, output)),
+        part("limits", limits.limit, (settings, touch, output)),
+        part("transitions", engagement.move_on, (world, proxy, settings, touch, taken, output)),
+        part("posing of bodies", posing.pose_body, (*tables, types.Array(types.float64, 1, "C"))),
+        part("commands", commands.carry_out, (*tables, settings, touch, taken, output)),
+        part("engagement", engagement.decide, (*tables, settings, touch, taken, output)),
+        part("tick", tick, (*tables, *rows), LAST),
     )
-    for done, (name, kernel, signature) in enumerate(parts):
-        if progress is not None:
-            progress(f"haptics: {name}", done, len(parts))
-        kernel.compile(signature)
-    if progress is not None:
-        progress("haptics: ready", len(parts), len(parts))
-
-
-def _smallest() -> tuple[Model, State]:
-    """A model with tables of the real types: one triangle."""
-    builder = ModelBuilder()
-    corners = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    builder.add_body(builder.add_mesh(*build_tree(corners, np.array([[0, 1, 2]]))))
-    model = builder.build(0.01, (0.0, 0.0, 0.0), 1e-4, 2e-4, 4e-4)
-    return model, make_state(model, (0.0, 0.0, 1.0))

@@ -57,15 +57,20 @@ def tool_position(world: Record, proxy: Record) -> Vector:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def distance_to_tool(world: Record, proxy: Record, settings: Record, touch: Record) -> float:
-    """How far the map in force would put the tip centre from where the proxy is (scene, m)."""
+    """How far from where it is the map in force would put any point of the tool (scene, m; a bound).
+
+    A sphere tip turns without moving its surface; a mesh also by the chord of its turn at its reach.
+    """
     orientation = mapped_orientation(settings, touch)
     tip = add(mapped_position(settings, touch), tip_lever(world, orientation))
-    return length(subtract(tip, vector(proxy.position)))
+    turn = multiply(orientation, conjugate(quaternion(proxy.orientation)))
+    chord = 2.0 * length((turn[0], turn[1], turn[2]))
+    return length(subtract(tip, vector(proxy.position))) + settings.tool_reach * chord
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def too_far_from_tool(world: Record, proxy: Record, settings: Record, touch: Record) -> bool:
-    """Whether the map in force puts the tip farther from the proxy than ``engage_distance``, in the scene or at the
+    """Whether the map in force puts the tool farther from the proxy than ``engage_distance``, in the scene or at the
     device: a millimetre of a scene that is scaled down is a long and strong spring at the hand."""
     return distance_to_tool(world, proxy, settings, touch) > settings.engage_distance * min(1.0, touch.scale)
 

@@ -5,8 +5,30 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.collision.broad_phase import BroadPhase, find_pairs, make_broad_phase
+from rtcore.collision.pair_state import FRONT_CAPACITY, make_query_work, reset_front
 from rtcore.model import Model, unit_quaternion
-from rtcore.tables import POSE, PROXY, SCRATCH
+from rtcore.motion import still
+from rtcore.tables import (
+    BOX_NODE,
+    CONTACT_MEMORY,
+    CONTACT_WORK,
+    FRONT,
+    FRONT_ENTRY,
+    MOTION,
+    POSE,
+    PROXY,
+    QUERY_WORK,
+    SCRATCH,
+)
+
+FRONT_ENTRIES = 1 << 17
+"""Entries of all fronts together, shared out evenly..."""
+LEAST_FRONT = 256
+"""... but each body gets at least as many."""
+
+FIRST_SORT = 1 << 30
+"""Units for the broad phase's first sort, which is long and belongs before the first tick."""
 
 
 class State(NamedTuple):
@@ -18,6 +40,20 @@ class State(NamedTuple):
     """(n_bodies,) POSE; only POSE_BODY changes one, and only while nobody is engaged."""
     scratch: np.ndarray
     """(1,) SCRATCH; nothing in it survives a step, so it belongs to no snapshot."""
+    motions: np.ndarray
+    """(n_bodies + 1,) MOTION of this step, the tool's last; nothing in it survives a step."""
+    broad: BroadPhase
+    """Of the bodies and, last, the tool; only its `order` survives a step."""
+    fronts: np.ndarray
+    """(n_bodies,) FRONT between each body and a tool mesh; none for a sphere tip."""
+    front_entries: np.ndarray
+    """(n_bodies, 2, capacity) FRONT_ENTRY."""
+    query_work: np.ndarray
+    """(1,) QUERY_WORK for a tool mesh; nothing in it survives a step."""
+    contact_memory: np.ndarray
+    """(1,) CONTACT_MEMORY of a tool mesh; none for a sphere tip."""
+    contact_work: np.ndarray
+    """(1,) CONTACT_WORK for a tool mesh; nothing in it survives a step."""
 
 
 def make_state(
@@ -34,13 +70,52 @@ def make_state(
     position = np.asarray(start_position, dtype=np.float64)
     if position.shape != (3,) or not np.isfinite(position).all():
         raise ValueError(f"start position must be three finite numbers, not {start_position!r}")
+    n = len(model.bodies)
+    tool_mesh_id = int(model.world["tool_mesh_id"][0])
+    with_mesh = tool_mesh_id >= 0
     state = State(
         proxy=np.zeros(1, PROXY),
-        poses=np.zeros(len(model.bodies), POSE),
+        poses=np.zeros(n, POSE),
         scratch=np.zeros(1, SCRATCH),
+        motions=np.zeros(n + 1, MOTION),
+        broad=make_broad_phase(_roots(model), fixed=[True] * n + [False]),
+        fronts=np.zeros(n if with_mesh else 0, FRONT),
+        front_entries=np.zeros((n if with_mesh else 0, 2, front_capacity(model)), FRONT_ENTRY),
+        query_work=make_query_work() if with_mesh else np.zeros(0, QUERY_WORK),
+        contact_memory=np.zeros(1 if with_mesh else 0, CONTACT_MEMORY),
+        contact_work=np.zeros(1 if with_mesh else 0, CONTACT_WORK),
     )
+    state.proxy["stride"] = 1.0
     state.proxy["position"][0] = position
     state.proxy["orientation"][0] = unit_quaternion(start_orientation, "start orientation")
     state.poses["position"] = model.bodies["position"]
     state.poses["orientation"] = model.bodies["orientation"]
+    if with_mesh:
+        state.fronts["first_root"] = model.meshes["node_first"][model.bodies["mesh_id"]]
+        state.fronts["second_root"] = model.meshes["node_first"][tool_mesh_id]
+        for body_id in range(n):
+            reset_front(state.fronts[body_id], state.front_entries[body_id])
+        for motion, pose in zip(state.motions, [*state.poses, state.proxy[0]], strict=True):
+            still(motion, tuple(pose["position"]), tuple(pose["orientation"]))
+        find_pairs(state.broad, state.motions, 0.0, FIRST_SORT)
     return state
+
+
+def front_capacity(model: Model) -> int:
+    """Entries that the front of each body with a tool mesh has room for; 0 for a sphere tip, which has none."""
+    if int(model.world["tool_mesh_id"][0]) < 0:
+        return 0
+    return min(max(FRONT_ENTRIES // max(len(model.bodies), 1), LEAST_FRONT), FRONT_CAPACITY)
+
+
+def _roots(model: Model) -> np.ndarray:
+    """(n_bodies + 1,) BOX_NODE: the root of each body's tree, and last the tool's; a ball for a sphere tip."""
+    roots = np.zeros(len(model.bodies) + 1, BOX_NODE)
+    roots[:-1] = model.nodes[model.meshes["node_first"][model.bodies["mesh_id"]]]
+    tool_mesh_id = int(model.world["tool_mesh_id"][0])
+    if tool_mesh_id >= 0:
+        roots[-1] = model.nodes[model.meshes["node_first"][tool_mesh_id]]
+    else:
+        roots["axes"][-1] = np.eye(3)
+        roots["half"][-1] = roots["radius"][-1] = model.world["tip_radius"][0]
+    return roots

@@ -1,52 +1,35 @@
-"""One step of the mechanics: the tip follows the hand among surfaces that it never passes."""
+"""One step of the mechanics: the tool follows the hand among surfaces that it never passes."""
 
 import math
 
 import numpy as np
 from numba import njit
 
-from rtcore.collision.gather import copy_contact, gather, recall
-from rtcore.collision.sweep import sweep
+from rtcore import mesh_tool, probe
 from rtcore.model import ALERT_RESOLUTION
-from rtcore.solvers.point_contact import solve
-from rtcore.tables import DEGRADED_PASSES, MAX_CONTACTS, MAX_PATH, RESTICK_TICKS
-
-STANDSTILL = 1e-4
-"""Share of eps_alert below which a wanted motion is none: the tip then stays where it is, to the bit."""
+from rtcore.tables import MAX_CONTACTS, MAX_PATH
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def step(model: tuple, state: tuple, step_input: np.void, budget: np.void, report: np.void) -> None:
-    """Move the tip towards its goal by straight passes, and report what pushes it where it stops.
+    """Move the tool towards its goal as far as that is free, and report what is near it or pushes it.
 
     model: Model; state: State; step_input: STEP_INPUT, budget: BUDGET and report: STEP_REPORT records. A goal that is
     not finite asks for no motion; one with coordinates beyond eps_alert / ALERT_RESOLUTION, where rounding would eat
-    into the distance kept, is taken back to that border. After each pass and on the straight ways between, every
-    surface keeps at least eps_alert (1 - 1e-6) from the tip sphere if it did so before the step; one that was nearer
-    comes no nearer.
-    Source: god-object with swept motion (Zilles and Salisbury 1995; Ortega, Redon and Coquillart 2007).
+    into the distance kept, is taken back to that border. All along the way every surface keeps at least
+    eps_alert (1 - 1e-6) from the tool if it did so before the step; one that was nearer comes no nearer.
     """
     _begin(model, state, step_input, report)
-    passes = min(max(budget.passes, 0), MAX_PATH - 1)
-    sweeps = max(budget.sweeps, 1)
-    units = max(budget.units, 0)
-    while True:
-        units = _look(model, state, units, report)
-        slips = _solve(model, state, sweeps, report)
-        if _stands(model, state):
-            break
-        if report.passes_used == passes:
-            report.degraded |= DEGRADED_PASSES
-            break
-        units, moved = _advance(model, state, slips, units, report)
-        if not moved:
-            break
-    _finish(state, step_input, report)
-    report.units_used = max(budget.units, 0) - units
+    if model.world[0].tool_mesh_id < 0:
+        probe.follow(model, state, budget, report)
+    else:
+        mesh_tool.follow(model, state, budget, report)
+    _finish(report)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _begin(model: tuple, state: tuple, step_input: np.void, report: np.void) -> None:
+    """Write the goal down where it is sound, and an empty report."""
     proxy = state.proxy[0]
     scratch = state.scratch[0]
     square = 0.0
@@ -57,119 +40,31 @@ def _begin(model: tuple, state: tuple, step_input: np.void, report: np.void) -> 
     for k in range(3):
         goal = step_input.goal_position[k] if math.isfinite(square) else proxy.position[k]
         scratch.goal[k] = min(max(goal, -border), border)
+    finite = True
+    for k in range(4):
+        finite &= math.isfinite(step_input.goal_orientation[k])
+    for k in range(4):
+        scratch.goal_orientation[k] = step_input.goal_orientation[k] if finite else proxy.orientation[k]
     for i in range(MAX_PATH):
         for k in range(3):
             report.path[i, k] = proxy.position[k] if i == 0 else 0.0
-    for i in range(64):
-        scratch.slid[i] = 0
-    scratch.kept_count = 0
     report.path_count = 1
     report.contact_count = 0
     report.passes_used = 0
     report.sweeps_used = 0
     report.degraded = 0
     report.fraction = 1.0
+    report.residual = 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
-    """Gather the contacts where the tip is; a third of the units at most, so that some are left to move and look."""
-    position = state.proxy[0].position
-    share = units // 3
-    left = gather(model, state, position[0], position[1], position[2], share, report)
-    recall(model, state, report)
-    return units - share + left
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _solve(model: tuple, state: tuple, sweeps: int, report: np.void) -> bool:
-    scratch = state.scratch[0]
-    slips, left = solve(model, scratch, state.proxy[0], scratch.goal, sweeps, report)
-    report.sweeps_used += sweeps - left
-    return slips
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _stands(model: tuple, state: tuple) -> bool:
-    """Is the wanted motion none?"""
-    position = state.proxy[0].position
-    wanted = state.scratch[0].wanted
-    square = 0.0
-    for k in range(3):
-        square += (wanted[k] - position[k]) * (wanted[k] - position[k])
-    return math.sqrt(square) <= STANDSTILL * model.world[0].eps_alert
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _advance(model: tuple, state: tuple, slips: bool, units: int, report: np.void) -> tuple[int, bool]:
-    """Sweep the tip to where it wants to go, or as far as is free. Returns (units left, whether it moved)."""
-    position = state.proxy[0].position
-    scratch = state.scratch[0]
-    wanted = scratch.wanted
-    start = report.path[report.path_count - 1]
-    dx = wanted[0] - position[0]
-    dy = wanted[1] - position[1]
-    dz = wanted[2] - position[2]
-    nearest = report.contacts[0].gap if report.contact_count > 0 else math.inf
-    share = (units + 1) // 2
-    time, left = sweep(model, state, nearest, position[0], position[1], position[2], dx, dy, dz, share, report)
-    units -= share - left
-    report.passes_used += 1
-    report.fraction = time
-    if time * math.sqrt(dx * dx + dy * dy + dz * dz) <= STANDSTILL * model.world[0].eps_alert:
-        return units, False
-    if time >= 1.0:
-        for k in range(3):
-            position[k] = wanted[k]
-    else:
-        position[0] += time * dx
-        position[1] += time * dy
-        position[2] += time * dz
-    for k in range(3):
-        report.path[report.path_count, k] = position[k]
-    report.path_count += 1
-    scratch.kept_count = 0
-    for i in range(report.contact_count):
-        contact = report.contacts[i]
-        if not _pushes(contact):
-            continue
-        if slips:
-            scratch.slid[contact.body_id % 64] = 1
-        kept = scratch.kept[scratch.kept_count]
-        copy_contact(contact, kept)
-        scratch.kept_count += 1
-        for k in range(3):
-            kept.gap -= contact.normal[k] * start[k]
-    return units, True
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _pushes(contact: np.void) -> bool:
-    push = contact.displacement
-    return push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _finish(state: tuple, step_input: np.void, report: np.void) -> None:
-    """Keep what the next tick needs to know, and leave no bit of the report to chance."""
-    proxy = state.proxy[0]
-    scratch = state.scratch[0]
-    for k in range(64):
-        if scratch.slid[k] != 0:
-            proxy.sliding[k] = RESTICK_TICKS
-        elif proxy.sliding[k] != 0:
-            proxy.sliding[k] -= 1
-    finite = True
-    for k in range(4):
-        finite &= math.isfinite(step_input.goal_orientation[k])
-    if finite:
-        for k in range(4):
-            proxy.orientation[k] = step_input.goal_orientation[k]
+def _finish(report: np.void) -> None:
+    """Leave no bit of the report to chance."""
     report.smallest_gap = report.contacts[0].gap if report.contact_count > 0 else -1.0
     for i in range(MAX_CONTACTS):
         contact = report.contacts[i]
+        contact.padding = 0
         if i < report.contact_count:
-            contact.sliding = 1 if scratch.slid[contact.body_id % 64] != 0 and _pushes(contact) else 0
             continue
         for k in range(3):
             contact.point[k] = 0.0
@@ -180,3 +75,6 @@ def _finish(state: tuple, step_input: np.void, report: np.void) -> None:
         contact.face_id = 0
         contact.feature = 0
         contact.sliding = 0
+        contact.tool_face_id = 0
+        contact.tool_feature = 0
+        contact.age = 0

@@ -1,39 +1,127 @@
 """Compile, or load from the cache, every kernel that a tick of the mechanics can reach."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
+from numba import types
 
-from rtcore import spatial
+from rtcore import mesh_tool, probe, spatial
+from rtcore.collision.broad_phase import find_pairs
+from rtcore.collision.contact_set import update_contacts
+from rtcore.collision.front import coherent_contact
+from rtcore.collision.mesh_distance import mesh_distance
 from rtcore.collision.nearest import clearance
 from rtcore.geometry.tree import build_tree
-from rtcore.model import ModelBuilder
-from rtcore.state import make_state
+from rtcore.model import Model
+from rtcore.motion import between
+from rtcore.state import State, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, POSE, STEP_INPUT, STEP_REPORT
+from rtcore.tables import (
+    BODY,
+    BOX_NODE,
+    BUDGET,
+    COUNTERS,
+    FRONT,
+    FRONT_ENTRY,
+    HIT,
+    MESH,
+    MOTION,
+    PLACEMENT,
+    POSE,
+    QUERY,
+    QUERY_WORK,
+    RELATIVE,
+    STEP_INPUT,
+    STEP_REPORT,
+    TRIANGLE,
+    WORLD,
+)
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is compiled next, how many parts are done, and how many there are."""
+
+FIRST, SECOND, LAST = 0, 1, 2
+"""Two compilers can work side by side, one on the parts of each of the first two; the last ones need both."""
 
 
-def warm_up(progress: Callable[[str, int, int], None] | None = None) -> None:
-    """Run every kernel of the mechanics once on a small scene; `progress` gets (what, done, of)."""
-    stages = (("bounding trees", _trees), ("quaternions", _spatial), ("clearance", _clearance), ("step", _step))
-    for done, (what, stage) in enumerate(stages):
+class Part(NamedTuple):
+    """Some kernels that are compiled together."""
+
+    what: str
+    side: int
+    """FIRST, SECOND or LAST"""
+    compile: Callable[[], Any]
+
+
+def warm_up(progress: Progress | None = None) -> None:
+    """Have every kernel of the mechanics ready; `progress` gets (what, done, of)."""
+    run(parts(), "mechanics", progress)
+
+
+def run(chosen: Iterable[Part], whole: str, progress: Progress | None) -> None:
+    """Compile some parts in order; at the end `progress` hears of the whole."""
+    chosen = tuple(chosen)
+    for done, part in enumerate(chosen):
         if progress is not None:
-            progress(what, done, len(stages))
-        stage()
+            progress(part.what, done, len(chosen))
+        part.compile()
     if progress is not None:
-        progress("mechanics", len(stages), len(stages))
+        progress(whole, len(chosen), len(chosen))
 
 
-def _scene() -> tuple:
-    nodes, triangles = build_tree(np.array([[-1.0, -1, 0], [1, -1, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
-    builder = ModelBuilder()
-    builder.add_body(builder.add_mesh(nodes, triangles))
-    model = builder.build(0.01, (0.0, 0.0, 0.0), 1e-4, 2e-4, 4e-4)
-    return model, make_state(model, (0.0, 0.0, 0.02))
+def parts() -> tuple[Part, ...]:
+    """All kernels of the mechanics, callees before their callers so that no part takes long."""
+    tables = empty_tables()
+    model, state, broad = numba.typeof(tables[0]), numba.typeof(tables[1]), numba.typeof(tables[1].broad)
+    nodes, triangles = _table(BOX_NODE), _table(TRIANGLE)
+    relative, query, front, work, counters, hit, motion, goal, budget, report = (
+        numba.from_dtype(dtype)
+        for dtype in (RELATIVE, QUERY, FRONT, QUERY_WORK, COUNTERS, HIT, MOTION, STEP_INPUT, BUDGET, STEP_REPORT)
+    )
+    number, count, index = types.float64, types.int64, types.int32
+    place, turn = types.UniTuple(number, 3), types.UniTuple(number, 4)
+    placement = numba.from_dtype(PLACEMENT)
+    entries = types.Array(numba.from_dtype(FRONT_ENTRY), 2, "C")
+    list_of_motions = _table(MOTION)
+
+    def compiler(kernel: Any, *signature: Any) -> Callable[[], None]:
+        return lambda: kernel.compile(signature)
+
+    pair = (nodes, triangles, index, index, placement, number, work, hit)
+    contact = (nodes, triangles, relative, query, front, entries, work, counters, hit)
+    carried = (model, state, budget, report)
+    return (
+        Part("quaternions", FIRST, _spatial),
+        Part("motions", FIRST, compiler(between, motion, count, place, turn, place, turn, place)),
+        Part("bodies that may meet", FIRST, compiler(find_pairs, broad, list_of_motions, number, count)),
+        Part("distance of meshes", FIRST, compiler(mesh_distance, *pair)),
+        Part("meshes in motion", FIRST, compiler(coherent_contact, *contact)),
+        Part("contacts of meshes", FIRST, compiler(update_contacts, model, state, report)),
+        Part("mesh tool", FIRST, compiler(mesh_tool.follow, *carried)),
+        Part("bounding trees", SECOND, _trees),
+        Part("clearance", SECOND, compiler(clearance, model, state, types.Array(number, 1, "C"))),
+        Part("sphere tip", SECOND, compiler(probe.follow, *carried)),
+        Part("step", LAST, compiler(step, model, state, goal, budget, report)),
+    )
+
+
+def empty_tables() -> tuple[Model, State]:
+    """A model and a state without content, of the very types that kernels are compiled for."""
+    model = Model(
+        np.zeros(1, WORLD), np.zeros(0, BODY), np.zeros(0, MESH), np.zeros(0, BOX_NODE), np.zeros(0, TRIANGLE)
+    )
+    model.world["tool_mesh_id"] = -1
+    return model, make_state(model, (0.0, 0.0, 0.0))
+
+
+def _table(dtype: np.dtype) -> types.Array:
+    return types.Array(numba.from_dtype(dtype), 1, "C")
 
 
 def _trees() -> None:
-    _scene()
+    build_tree(np.array([[-1.0, -1, 0], [1, -1, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
 
 
 def _spatial() -> None:
@@ -45,19 +133,3 @@ def _spatial() -> None:
     spatial.put_quaternion(pose["orientation"], spatial.normalise(spatial.multiply(q, spatial.conjugate(q))))
     spatial.length(spatial.rotate(spatial.from_rotation_vector(v), spatial.rotation_vector(q)))
     spatial.to_scene(pose, spatial.to_body(pose, v))
-
-
-def _clearance() -> None:
-    model, state = _scene()
-    clearance(model, state, state.proxy["position"][0])
-
-
-def _step() -> None:
-    model, state = _scene()
-    step_input = np.zeros(1, STEP_INPUT)
-    step_input["goal_position"][0] = (0.001, 0.0, -0.01)
-    step_input["goal_orientation"][0, 3] = 1.0
-    budget = np.zeros(1, BUDGET)
-    budget[0] = (1000, 8, 50, 0)
-    report = np.zeros(1, STEP_REPORT)
-    step(model, state, step_input[0], budget[0], report[0])

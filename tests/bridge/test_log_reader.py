@@ -13,6 +13,7 @@ from mcap.writer import Writer
 
 from bridge.log.channels import CHANNELS, PROFILE
 from bridge.log.reader import Log, LogError, LogReader, read_log
+from haptics.tables import RECORD_VERSION
 
 CHUNK = 5
 
@@ -159,7 +160,7 @@ def other_log(path: Path, profile: str, metadata: dict[str, str] | None) -> Path
 
 
 def test_other_mcap_files_and_other_versions_are_refused(tmp_path: Path):
-    good = {"log_version": "1", "record_version": "1"}
+    good = {"log_version": "1", "record_version": str(RECORD_VERSION)}
     for name, profile, metadata, sentence in (
         ("a", "ros2", None, "profile is 'ros2'"),
         ("b", PROFILE, None, "no metadata"),
@@ -173,7 +174,8 @@ def test_other_mcap_files_and_other_versions_are_refused(tmp_path: Path):
 
 
 def test_missing_and_wrong_attachments_are_told_when_asked_for(tmp_path: Path):
-    log = read_log(other_log(tmp_path / "none.mcap", PROFILE, {"log_version": "1", "record_version": "1"}))
+    good = {"log_version": "1", "record_version": str(RECORD_VERSION)}
+    log = read_log(other_log(tmp_path / "none.mcap", PROFILE, good))
     for name in ("config", "card", "assembly", "settings", "budget", "model", "machine"):
         with pytest.raises(LogError, match="missing"):
             getattr(log, name)
@@ -188,7 +190,7 @@ def test_a_message_of_another_form_is_told_with_its_channel(tmp_path: Path):
     with open(path, "wb") as file:
         writer = Writer(file)
         writer.start(profile=PROFILE)
-        writer.add_metadata(PROFILE, {"log_version": "1", "record_version": "1"})
+        writer.add_metadata(PROFILE, {"log_version": "1", "record_version": str(RECORD_VERSION)})
         for channel in CHANNELS:
             number = writer.register_channel(channel.topic, "json", 0)
             message = orjson.loads(channel.encode(records)[0])

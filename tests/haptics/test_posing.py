@@ -5,12 +5,14 @@ import pytest
 from haptics_rig import CORNERS, EPS_ALERT, EPS_BREAK, EPS_SAFETY, FACES, TIP_RADIUS, Rig, square
 from scipy.spatial.transform import Rotation
 
-from haptics.posing import winding_number
+from haptics.codes import OK
+from haptics.posing import pose_body, winding_number
 from haptics.states import CommandKind, Reason
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model, ModelBuilder
 from rtcore.state import make_state
-from rtcore.tables import HELD
+from rtcore.step import step
+from rtcore.tables import BUDGET, HELD, STEP_INPUT, STEP_REPORT
 
 
 def model_of(vertices: np.ndarray, faces: np.ndarray, position=(0.0, 0.0, 0.0)) -> Model:
@@ -66,3 +68,58 @@ def test_a_room_may_move_as_long_as_the_tool_stays_inside():
 def test_a_plate_may_change_sides():
     rig = Rig(model_of(*square(0.1), (0.0, 0.0, -0.05)), start=(0.0, 0.0, 0.0))
     assert ask(rig, 0.0, 0.0, 0.05) == Reason.NONE
+
+
+def tool_model(tool: tuple[np.ndarray, np.ndarray], body: tuple[np.ndarray, np.ndarray], position=(0.5, 0.0, 0.0)):
+    """A held body and a whole mesh as tool."""
+    builder = ModelBuilder()
+    builder.add_body(builder.add_mesh(*build_tree(*body)), position, kind=HELD)
+    mesh_id = builder.add_mesh(*build_tree(*tool))
+    return builder.build(0.0, (0.0, 0.0, 0.0), EPS_ALERT, EPS_SAFETY, EPS_BREAK, tool_mesh_id=mesh_id)
+
+
+def test_a_body_keeps_the_safety_distance_to_a_mesh_as_tool():
+    """Boxes of half edge 0.05 and 0.1, face to face: the centres are 0.15 + gap apart."""
+    rig = Rig(tool_model((0.05 * CORNERS, FACES), (0.1 * CORNERS, FACES)), start=(0.0, 0.0, 0.0))
+    assert ask(rig, 0.15 + 0.99 * EPS_SAFETY, 0.02, 0.0) == Reason.BAD_VALUE
+    assert np.array_equal(rig.state.poses["position"][0], (0.5, 0.0, 0.0))
+    assert ask(rig, 0.15 + 1.01 * EPS_SAFETY, 0.02, 0.0) == Reason.NONE
+    # The corner of the tool counts, wherever its centre is.
+    assert ask(rig, 0.0, 0.149, 0.0) == Reason.BAD_VALUE
+    assert ask(rig, 0.12, 0.12, 0.149) == Reason.BAD_VALUE
+    assert ask(rig, 0.12, 0.12, 0.151) == Reason.NONE
+
+
+def test_a_body_may_not_be_put_around_a_mesh_as_tool_nor_into_it():
+    small, large = 0.05 * CORNERS, 0.3 * CORNERS
+    rig = Rig(tool_model((small, FACES), (large, FACES)), start=(0.0, 0.0, 0.0))
+    assert ask(rig, 0.0, 0.0, 0.0) == Reason.BAD_VALUE
+    assert ask(rig, -0.5, 0.0, 0.0) == Reason.NONE
+    rig = Rig(tool_model((large, FACES), (small, FACES)), start=(0.0, 0.0, 0.0))
+    assert ask(rig, 0.0, 0.0, 0.0) == Reason.BAD_VALUE
+    assert ask(rig, -0.5, 0.0, 0.0) == Reason.NONE
+
+
+def test_a_room_round_a_mesh_as_tool_may_move():
+    rig = Rig(tool_model((0.05 * CORNERS, FACES), (0.5 * CORNERS, FACES), (0.0, 0.0, 0.0)), start=(0.0, 0.0, 0.0))
+    assert ask(rig, 0.4, 0.0, 0.0) == Reason.NONE
+    assert ask(rig, 0.4499, 0.0, 0.0) == Reason.BAD_VALUE
+    assert ask(rig, 2.0, 0.0, 0.0) == Reason.BAD_VALUE
+
+
+def test_a_body_posed_anew_stops_a_mesh_as_tool_where_it_is_now():
+    """What was known of the old distance must not count: the tool drives 0.3 m towards a box put in its way."""
+    model = tool_model((0.05 * CORNERS, FACES), (0.1 * CORNERS, FACES), (5.0, 0.0, 0.0))
+    state = make_state(model, (0.0, 0.0, 0.0))
+    wanted, budget, report = np.zeros(1, STEP_INPUT), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
+    wanted["goal_orientation"][0, 3] = 1.0
+    budget[0] = (20000, 8, 50, 0)
+    for _ in range(3):
+        step(model, state, wanted[0], budget[0], report[0])
+    values = np.array([0.0, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    assert pose_body(model, state, values) == OK
+    for k in range(150):
+        wanted["goal_position"][0, 0] = 0.002 * (k + 1)
+        step(model, state, wanted[0], budget[0], report[0])
+        assert state.proxy["position"][0, 0] <= 0.15 - EPS_ALERT * (1 - 1e-6)
+    assert state.proxy["position"][0, 0] > 0.14

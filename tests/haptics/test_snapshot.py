@@ -2,14 +2,19 @@
 
 import numpy as np
 import pytest
+import trimesh
 from haptics_rig import OWNER, QUIET, REST, Rig, plane_model
 
 from haptics.snapshot import pack_snapshot, snapshot_size, unpack_snapshot
 from haptics.states import CommandKind
-from haptics.tables import RECORD
+from haptics.tables import RECORD, TOUCH
 from haptics.tick import tick
 from haptics.touch import make_touch
+from rtcore.geometry.tree import build_tree
+from rtcore.model import ModelBuilder
 from rtcore.state import make_state
+from rtcore.step import step
+from rtcore.tables import BUDGET, STEP_INPUT, STEP_REPORT
 
 
 def session(rig: Rig, ticks: int, seed: int, keep: list) -> None:
@@ -113,3 +118,45 @@ def test_a_bad_snapshot_is_refused_with_its_reason():
             unpack_snapshot(bad, rig.model)
     with pytest.raises(ValueError, match="buffer of"):
         pack_snapshot(rig.state, rig.touch, np.zeros(10, np.uint8))
+
+
+def mesh_model():
+    """Two blocks on a finely divided plate, and a block as tool."""
+    builder = ModelBuilder()
+    plate, block = (trimesh.creation.box(size) for size in ((0.2, 0.2, 0.02), (0.03, 0.03, 0.03)))
+    plate = plate.subdivide().subdivide().subdivide()
+    plate_id, block_id = (builder.add_mesh(*build_tree(mesh.vertices, mesh.faces)) for mesh in (plate, block))
+    builder.add_body(plate_id, (0.0, 0.0, -0.01))
+    for x in (-0.06, 0.06):
+        builder.add_body(block_id, (x, 0.0, 0.0151))
+    return builder.build(0.0, (0.0, 0.0, 0.0), 1e-4, 2e-4, 5e-4, tool_mesh_id=block_id)
+
+
+def slide(model, state, first: int, last: int) -> list[bytes]:
+    """The reports of steps in which the tool slides over the plate and runs against a block."""
+    asked, budget, report = np.zeros(1, STEP_INPUT), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
+    budget[0] = (20000, 8, 50, 0)
+    kept = []
+    for k in range(first, last):
+        asked["goal_position"] = (-0.02 + 3e-4 * k, 2e-4 * k, 0.0153 + 2e-4 * np.sin(0.2 * k))
+        asked["goal_orientation"] = (0.0, 0.0, np.sin(0.002 * k), np.cos(0.002 * k))
+        step(model, state, asked[0], budget[0], report[0])
+        kept.append(report.tobytes())
+    return kept
+
+
+def test_a_mesh_tool_goes_on_from_a_snapshot_to_the_bit():
+    """Its contacts too, whose ages and preferences come from the tick before."""
+    model = mesh_model()
+    state, touch = make_state(model, (-0.02, 0.0, 0.0153)), np.zeros(1, TOUCH)
+    slide(model, state, 0, 100)
+    packed = pack_snapshot(state, touch)
+    assert len(packed) <= snapshot_size(model)
+    expected = slide(model, state, 100, 160)
+    again, _ = unpack_snapshot(packed.tobytes(), model)
+    assert again.contact_memory["count"][0] > 0 and again.contact_memory["rows"]["age"].max() > 0
+    assert slide(model, again, 100, 160) == expected
+    assert again.contact_memory.tobytes() == state.contact_memory.tobytes()
+    forgetful, _ = unpack_snapshot(packed.tobytes(), model)
+    forgetful.contact_memory[:] = 0
+    assert slide(model, forgetful, 100, 160) != expected

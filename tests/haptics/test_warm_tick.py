@@ -5,16 +5,24 @@ import itertools
 import tracemalloc
 
 import pytest
-from haptics_rig import REST, Rig, plane_model
+from haptics_rig import BLOCK, REACH, REST, Rig, block_model, plane_model
 from numba import njit
 from numba.core import event
 from numba.core.runtime import _nrt_python as _nrt
 from numba.core.runtime import rtsys
+from scipy.spatial.transform import Rotation
 
 from haptics import coupling, engagement, limits, velocity, workspace
 from haptics.states import CommandKind
 from haptics.tick import tick
 from haptics.warm_up import warm_up
+from rtcore import mesh_tool, probe
+from rtcore.collision.broad_phase import find_pairs
+from rtcore.collision.contact_set import update_contacts
+from rtcore.collision.front import coherent_contact
+from rtcore.collision.mesh_distance import mesh_distance
+from rtcore.collision.nearest import clearance
+from rtcore.motion import between
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,10 +38,27 @@ def test_progress_counts_up_to_its_total(warm):
     assert ours[-1][1] == ours[-1][2]
 
 
-def everything(rig: Rig) -> None:
-    """A session through all states and commands."""
+def sphere_tip() -> Rig:
+    """A tip that has been pressed onto a plane, beside a body that may be posed."""
+    rig = Rig(plane_model(friction=0.3, tip_offset=(0.01, 0.0, 0.0), held_at=(0.3, 0.3, 0.3)))
     rig.activate((0.0, 0.0, REST + 0.001))
     rig.press(0.003)
+    return rig
+
+
+def tool_mesh() -> Rig:
+    """A cube that has been turned and pressed onto a plane, beside a body that may be posed."""
+    start = (0.0, 0.0, BLOCK + 0.001)
+    rig = Rig(block_model(held_at=(0.3, 0.3, 0.3)), tool_reach=REACH, start=start, ramp_up_ms=50.0)
+    rig.activate(start)
+    for k in range(40):
+        rig.send((0.0, 0.0, start[2] - 1e-4 * k), orientation=Rotation.from_rotvec((0.01 * k, 0.0, 0.0)).as_quat())
+    assert rig.output["report"]["fraction"] < 1.0
+    return rig
+
+
+def everything(rig: Rig) -> None:
+    """A session through all commands and states, from ACTIVE."""
     for kind in CommandKind:
         rig.put(kind, 1.0, 1.0)
         rig.send()
@@ -44,7 +69,8 @@ def everything(rig: Rig) -> None:
     rig.send(valid=0)
 
 
-def test_a_warm_tick_compiles_nothing():
+@pytest.mark.parametrize("tool", [sphere_tip, tool_mesh])
+def test_a_warm_tick_compiles_nothing(tool):
     class Listener(event.Listener):
         compiled = 0
 
@@ -57,7 +83,7 @@ def test_a_warm_tick_compiles_nothing():
     listener = Listener()
     event.register("numba:compile", listener)
     try:
-        everything(Rig(plane_model(friction=0.3, tip_offset=(0.01, 0.0, 0.0), held_at=(0.3, 0.3, 0.3))))
+        everything(tool())
     finally:
         event.unregister("numba:compile", listener)
     assert listener.compiled == 0
@@ -69,6 +95,14 @@ def test_a_warm_tick_compiles_nothing():
         coupling.couple,
         limits.limit,
         tick,
+        probe.follow,
+        mesh_tool.follow,
+        coherent_contact,
+        find_pairs,
+        mesh_distance,
+        update_contacts,
+        clearance,
+        between,
     ):
         assert len(kernel.signatures) == 1
 
@@ -78,10 +112,9 @@ def nothing(model, state, settings, touch, record):
     """What it costs to call a kernel with a tick's arguments."""
 
 
-def test_a_warm_tick_allocates_nothing():
-    rig = Rig(plane_model(friction=0.3, tip_offset=(0.01, 0.0, 0.0)))
-    rig.activate((0.0, 0.0, REST + 0.001))
-    rig.press(0.003)
+@pytest.mark.parametrize("tool", [sphere_tip, tool_mesh])
+def test_a_warm_tick_allocates_nothing(tool):
+    rig = tool()
     arguments = rig.model, rig.state, rig.settings, rig.touch, rig.record
     rig.input["fresh"] = 1
 

@@ -1,0 +1,676 @@
+"""The contact set of a tool mesh: where the tool and the bodies are near each other, as few points as tell it all.
+
+1. Every pair of features within reach is looked at where it is: unless its normal lies in the normal cones of both
+   features (up to a tolerance), one of the surfaces comes nearer beside it. It is then no local minimum of the distance
+   but the ghost of one that is listed as well, and its normal would hold up motions that are free. What is seen through
+   a solid is no contact either, so that there are none where the tool is inside of one. Where a triangle without area
+   or an edge of more than two faces hides what is beside it, a ghost may stay.
+2. A pair that was listed once for each face around a feature is merged.
+3. What is left is put into groups of one body and much the same normal. Of each group the deepest contact is kept, then
+   those that span most of its area in the plane square to the normal (all that matters for the forces and torques that
+   a group of parallel contacts can carry), then those that a small tilt would make the deepest.
+
+What was in the table before is preferred throughout, so that noise or even sliding does not make contacts flicker.
+Source: ghost contacts as local minima that fail: Lin and Canny 1991 (Voronoi regions of features); hull by distance:
+quickhull (Barber, Dobkin and Huhdanpaa 1996), stopped early.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rtcore.collision.features import FACE, dot
+from rtcore.spatial import (
+    Quaternion,
+    Vector,
+    add,
+    conjugate,
+    cross,
+    length,
+    multiply,
+    put_vector,
+    quaternion,
+    rotate,
+    scaled,
+    subtract,
+    to_scene,
+    vector,
+)
+from rtcore.tables import DEGRADED_CONTACTS, MAX_CONTACTS
+
+ENTRY = 0.75
+"""A contact enters the table below this share of the way from eps_safety to eps_break, and leaves at eps_break."""
+SAME_GAP = 1e-4
+"""Share of eps_safety by which a contact must be nearer to be deeper than a known one, or than the corners around."""
+BETTER = 0.1
+"""Share by which a new contact must reach farther out than a known one to take its place."""
+GROUP = math.cos(math.radians(20.0))
+"""Least cosine between the normals of a group and that of its deepest contact."""
+SAME_NORMAL = 0.95
+"""Least cosine between the normals of contacts that follow one another on neighbouring features."""
+SLENDER = 2e-3
+"""A contact that reaches out of the polygon of the others by less than this share of its width adds nothing..."""
+ARM = 1e-2
+"""... nor does one that does so by less than this share of eps_safety. A known one may fall to half of either."""
+LEVEL = 1e-2
+"""Share of eps_safety within which all contacts of a group are of one depth."""
+FIRST_CORNERS = 4
+"""Corners of the polygon that come before contacts inside of it."""
+TILTS = tuple((math.cos(k * math.pi / 4), math.sin(k * math.pi / 4)) for k in range(8))
+"""Directions of the small tilts."""
+
+EXACT = 1e-6
+"""Slope (rad) of a surface that counts as level: above the rounding of normals, below any ghost that can be felt."""
+BEND = 1.0 / 16.0
+"""A pair of edges may lie outside of an edge's cone by this share of the cone's width: bodies at rest are tilted."""
+CORNER_SLOPE = 0.1
+"""Steepest slope of the edges at a corner that an edge of the other mesh is nearest to, for the same reason."""
+FACE_SLOPE = 0.5
+"""The same for a corner above a face, where the normal is right whatever the slope."""
+MAX_FAN = 64
+"""Triangles looked at around a corner."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _edge(triangle: Any, start: int, end: int) -> Vector:
+    # From one corner of a triangle to another.
+    v = triangle.vertices
+    return v[end, 0] - v[start, 0], v[end, 1] - v[start, 1], v[end, 2] - v[start, 2]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _inwards(triangle: Any, k: int) -> Vector:
+    # Unit, in the plane of the triangle, square to edge k and away from it.
+    d = cross(vector(triangle.normal), _edge(triangle, k, (k + 1) % 3))
+    return scaled(d, 1.0 / length(d))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _off_edge(triangles: Any, row: int, k: int, way: Vector, crossing: bool) -> bool:
+    """Does the surface at edge k of a triangle go on beyond it towards `way` (unit, to the other point, its own frame)?
+
+    crossing: the other feature is an edge as well; its own triangle is then looked at too, and a tolerance is
+    allowed for. Otherwise the point is known to be the nearest of its own triangle.
+    """
+    triangle = triangles[row]
+    step = triangle.across[k]
+    if step == 0:  # open, or unknown what is there
+        return crossing and dot(_inwards(triangle, k), way) > EXACT + BEND
+    other = triangles[row + step]
+    m = 0
+    while m < 2 and other.edge_ids[m] != triangle.edge_ids[k]:
+        m += 1
+    beyond = _inwards(other, m)
+    slope = dot(beyond, way)
+    if crossing:
+        here = _inwards(triangle, k)
+        if max(slope, dot(here, way)) > EXACT + BEND * length(add(here, beyond)):
+            return True
+    elif slope > EXACT:
+        return True
+    if triangle.open != 0 or other.open != 0:
+        return False
+    return dot(add(vector(triangle.normal), vector(other.normal)), way) < -EXACT  # seen through the body
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _off_corner(triangles: Any, row: int, k: int, way: Vector, slope: float) -> bool:
+    """Does an edge at corner k of a triangle climb more than `slope` towards `way` (unit, its own frame)?
+
+    Goes around the corner both ways, as far as the surface does. True too if all around it faces away.
+    """
+    corner = triangles[row].vertex_ids[k]
+    outside = False
+    for side in range(2):
+        at = row
+        here = k
+        far = (k + 1) % 3 if side == 0 else (k + 2) % 3
+        gate = k if side == 0 else (k + 2) % 3
+        for _ in range(MAX_FAN):
+            triangle = triangles[at]
+            e = _edge(triangle, here, far)
+            if dot(e, way) > slope * length(e):
+                return True
+            outside |= triangle.open != 0 or dot(vector(triangle.normal), way) > -EXACT
+            step = triangle.across[gate]
+            if step == 0:
+                outside = True
+                break
+            edge = triangle.edge_ids[gate]
+            at += step
+            if at == row:
+                return not outside
+            triangle = triangles[at]
+            here = 0
+            while here < 2 and triangle.vertex_ids[here] != corner:
+                here += 1
+            gate = (here + 2) % 3 if triangle.edge_ids[here] == edge else here
+            far = (here + 1) % 3 if gate == here else (here + 2) % 3
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _above_face(triangles: Any, face: int, row: int, k: int, away: Vector, way: Vector) -> bool:
+    # A corner and the inside of a face: not if it is behind the face, nor high up on an edge that comes down to it.
+    triangle = triangles[face]
+    if triangle.open == 0 and dot(vector(triangle.normal), away) < 0.0:
+        return False
+    triangle = triangles[row]
+    for far in ((k + 1) % 3, (k + 2) % 3):
+        e = _edge(triangle, k, far)
+        if dot(e, way) > FACE_SLOPE * length(e):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _is_contact(triangles: Any, row: Any, turn: Quaternion) -> bool:
+    """Is a PROXIMITY a contact of its own, not the ghost of one beside it? turn: first's frame to the second's."""
+    if row.distance <= 0.0:
+        return True
+    one = row.first_triangle
+    two = row.second_triangle
+    i = row.first_feature
+    k = row.second_feature
+    away = vector(row.normal)  # from the first, in its frame
+    if 3 <= i < FACE:
+        crossing = k >= 3
+        if crossing and ((triangles[one].flat >> (i - 3)) & 1 != 0 or (triangles[two].flat >> (k - 3)) & 1 != 0):
+            return False
+        if _off_edge(triangles, one, i - 3, away, crossing):
+            return False
+    back = scaled(rotate(turn, away), -1.0)  # from the second, in its frame
+    if i == FACE:
+        return _above_face(triangles, one, two, k, away, back)
+    if k == FACE:
+        return _above_face(triangles, two, one, i, back, away)
+    if i >= 3:
+        if k >= 3:
+            return not _off_edge(triangles, two, k - 3, back, True)
+        return not _off_corner(triangles, two, k, back, CORNER_SLOPE)
+    if k >= 3:
+        if _off_edge(triangles, two, k - 3, back, False):
+            return False
+        return not _off_corner(triangles, one, i, away, CORNER_SLOPE)
+    return not (_off_corner(triangles, one, i, away, EXACT) or _off_corner(triangles, two, k, back, EXACT))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _same(a: Any, b: Any) -> bool:
+    # Is it the same pair of features, told by the same triangles?
+    return (
+        a.first_triangle == b.first_triangle
+        and a.second_triangle == b.second_triangle
+        and a.first_feature == b.first_feature
+        and a.second_feature == b.second_feature
+        and a.body_id == b.body_id
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _before(a: Any, b: Any) -> bool:
+    # A total order, so that it does not matter in which order the pairs were found.
+    if a.body_id != b.body_id:
+        return a.body_id < b.body_id
+    if a.first_triangle != b.first_triangle:
+        return a.first_triangle < b.first_triangle
+    if a.second_triangle != b.second_triangle:
+        return a.second_triangle < b.second_triangle
+    if a.first_feature != b.first_feature:
+        return a.first_feature < b.first_feature
+    return a.second_feature < b.second_feature
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _recall(memory: Any, row: Any, normal: Vector) -> tuple[int, int]:
+    """(known, age) of a PROXIMITY: known as in CONTACT_CANDIDATE; age: ticks for which it has been in the table.
+
+    The neighbour of a contact has its corner, or for two edges the tool's edge, in common with it, and its normal.
+    """
+    known = 0
+    for m in range(memory.count):
+        key = memory.rows[m]
+        if _same(key, row):
+            return 2, min(key.age, 2**31 - 2) + 1
+        second = key.second_triangle == row.second_triangle and key.second_feature == row.second_feature
+        first = key.first_triangle == row.first_triangle and key.first_feature == row.first_feature
+        crossing = 3 <= key.first_feature < FACE and 3 <= row.first_feature < FACE and 3 <= row.second_feature < FACE
+        if (
+            key.body_id == row.body_id
+            and ((second and (row.second_feature < 3 or crossing)) or (first and row.first_feature < 3))
+            and dot(vector(key.normal), normal) > SAME_NORMAL
+        ):
+            known = 1
+    return known, 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bits(memory: Any) -> tuple[int, int]:
+    """Masks of the numbers, modulo 64, of the body's and of the tool's triangles in the last table."""
+    first = 0
+    second = 0
+    for m in range(memory.count):
+        first |= 1 << (memory.rows[m].first_triangle & 63)
+        second |= 1 << (memory.rows[m].second_triangle & 63)
+    return first, second
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _place(work: Any, row: Any, count: int, mask: int) -> int:
+    """Where the candidate of a PROXIMITY belongs among `count` ones: at `count`, in place of a merged one, or -1.
+
+    Of those that are merged the first one in the total order stays. mask: size of the hash table less 1.
+    """
+    if row.first_feature == FACE or row.second_feature == FACE or (row.first_feature >= 3 and row.second_feature >= 3):
+        return count  # listed once, by the triangles that own the features
+    first_kind = row.first_feature // 3
+    second_kind = row.second_feature // 3
+    mixed = (2 * row.first_id + first_kind) * 19349663 ^ (2 * row.second_id + second_kind) * 83492791
+    place = ((mixed ^ row.body_id * 73856093) >> 3) & mask
+    while work.places[place] != 0:
+        at = work.places[place] - 1
+        other = work.candidates[at]
+        if (
+            other.first_id == row.first_id
+            and other.second_id == row.second_id
+            and other.body_id == row.body_id
+            and other.first_feature // 3 == first_kind
+            and other.second_feature // 3 == second_kind
+        ):
+            return at if _before(row, other) else -1
+        place = (place + 1) & mask
+    work.places[place] = count + 1
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _touching_normal(triangles: Any, row: Any, tool: Quaternion, turn: Quaternion) -> Vector:
+    # The scene normal of features at distance 0: that of the face, if there is one.
+    if row.first_feature < 3 and row.second_feature == FACE:
+        return scaled(rotate(tool, vector(triangles[row.second_triangle].normal)), -1.0)
+    return rotate(turn, vector(triangles[row.first_triangle].normal))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _collect(model: tuple, state: tuple) -> int:
+    """Write what is a contact of its own to the candidates of the working memory and return how many there are."""
+    world = model.world[0]
+    triangles = model.triangles
+    proximities = state.query_work[0].proximities
+    work = state.contact_work[0]
+    memory = state.contact_memory[0]
+    tool = quaternion(state.proxy[0].orientation)
+    mask = 1
+    while mask < 2 * proximities.count:
+        mask *= 2
+    work.places[:mask] = 0
+    mask -= 1
+    first_bits, second_bits = _bits(memory)
+    entry = world.eps_safety + ENTRY * (world.eps_break - world.eps_safety)
+    count = 0
+    body_id = -1
+    turn = to_tool = tool
+    for i in range(proximities.count):
+        row = proximities.rows[i]
+        pose = state.poses[row.body_id]
+        if row.body_id != body_id:
+            body_id = row.body_id
+            turn = quaternion(pose.orientation)
+            to_tool = multiply(conjugate(tool), turn)
+        hint = (first_bits >> (row.first_triangle & 63) | second_bits >> (row.second_triangle & 63)) & 1
+        if row.distance >= entry and (hint == 0 or _recall(memory, row, rotate(turn, vector(row.normal)))[0] == 0):
+            continue
+        if not _is_contact(triangles, row, to_tool):
+            continue
+        at = _place(work, row, count, mask)
+        if at < 0:
+            continue
+        if at == count:
+            count += 1
+        normal = rotate(turn, vector(row.normal))
+        if row.distance <= 0.0:
+            normal = _touching_normal(triangles, row, tool, turn)
+        candidate = work.candidates[at]
+        put_vector(candidate.point, to_scene(pose, vector(row.point_first)))
+        put_vector(candidate.normal, normal)
+        candidate.gap = row.distance
+        candidate.body_id = row.body_id
+        candidate.first_triangle = row.first_triangle
+        candidate.second_triangle = row.second_triangle
+        candidate.first_feature = row.first_feature
+        candidate.second_feature = row.second_feature
+        candidate.first_id = row.first_id
+        candidate.second_id = row.second_id
+        candidate.picked = 0
+        candidate.known, candidate.age = _recall(memory, row, normal)
+        candidate.rank = row.distance - (SAME_GAP * world.eps_safety if candidate.known > 0 else 0.0)
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _group(work: Any, first: int, last: int) -> int:
+    """Bring the deepest candidate of order[first:last] to its start, then what is of its group; return where that ends.
+
+    Places in the plane of the group are counted from the deepest one.
+    """
+    order = work.order
+    deepest = first
+    for i in range(first + 1, last):
+        a = work.candidates[order[i]]
+        b = work.candidates[order[deepest]]
+        if a.rank < b.rank or (a.rank == b.rank and _before(a, b)):
+            deepest = i
+    order[first], order[deepest] = order[deepest], order[first]
+    seed = work.candidates[order[first]]
+    normal = vector(seed.normal)
+    origin = vector(seed.point)
+    slim = min(abs(normal[0]), abs(normal[1]), abs(normal[2]))
+    axis = (1.0, 0.0, 0.0) if abs(normal[0]) == slim else (0.0, 1.0, 0.0) if abs(normal[1]) == slim else (0.0, 0.0, 1.0)
+    across = cross(normal, axis)
+    across = scaled(across, 1.0 / length(across))
+    along = cross(across, normal)
+    seed.x = 0.0
+    seed.y = 0.0
+    end = first + 1
+    for i in range(first + 1, last):
+        candidate = work.candidates[order[i]]
+        if candidate.body_id == seed.body_id and dot(vector(candidate.normal), normal) >= GROUP:
+            arm = subtract(vector(candidate.point), origin)
+            candidate.x = dot(arm, along)
+            candidate.y = dot(arm, across)
+            order[i], order[end] = order[end], order[i]
+            end += 1
+    return end
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _worth(candidate: Any, reach: float, depth: float, least: float) -> float:
+    """What it is worth (m) to keep a candidate that reaches out so far: nothing if not above zero.
+
+    depth: gap of the deepest of its group; a nearer contact is worth more. least: reach below which it adds nothing.
+    """
+    if candidate.known > 0:
+        return (1.0 + BETTER) * reach - 0.5 * least - (candidate.gap - depth)
+    return reach - least - (candidate.gap - depth)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _farthest(work: Any, first: int, last: int, origin: int, depth: float, least: float) -> int:
+    """The candidate of order[first:last] that is worth most for its distance from another one; -1: none is."""
+    centre = work.candidates[origin]
+    best = -1
+    most = 0.0
+    for i in range(first, last):
+        candidate = work.candidates[work.order[i]]
+        x = candidate.x - centre.x
+        y = candidate.y - centre.y
+        worth = _worth(candidate, math.sqrt(x * x + y * y), depth, least)
+        if worth > most or (best >= 0 and worth == most and _before(candidate, work.candidates[best])):
+            most = worth
+            best = work.order[i]
+    return best
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _open_edge(work: Any, edge: Any, start: int, end: int, first: int, last: int, depth: float, least: float) -> int:
+    """Make an edge of the polygon with those of order[first:last] beyond it that are worth anything; return their end.
+
+    What is worth nothing now never will be: the polygon only grows.
+    """
+    a = work.candidates[start]
+    b = work.candidates[end]
+    order = work.order
+    span = math.hypot(b.x - a.x, b.y - a.y)
+    x = (b.x - a.x) / span
+    y = (b.y - a.y) / span
+    edge.start = start
+    edge.end = end
+    edge.first = first
+    edge.worth = 0.0
+    edge.best = -1
+    for i in range(first, last):
+        candidate = work.candidates[order[i]]
+        height = x * (candidate.y - a.y) - y * (candidate.x - a.x)  # over the edge, on its left
+        if height <= 0.0 or order[i] == start or order[i] == end:
+            continue
+        worth = _worth(candidate, height, depth, least)
+        if worth <= 0.0:
+            continue
+        if worth > edge.worth or (
+            edge.best >= 0 and worth == edge.worth and _before(candidate, work.candidates[edge.best])
+        ):
+            edge.worth = worth
+            edge.best = order[i]
+        order[i], order[first] = order[first], order[i]
+        first += 1
+    edge.last = first
+    return first
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pick(work: Any, group: int, candidate: int) -> bool:
+    """Add a candidate to the picks of its group unless it is there; return whether there is room for more."""
+    if work.candidates[candidate].picked == 0:
+        work.candidates[candidate].picked = 1
+        work.picks[group, work.pick_count[group]] = candidate
+        work.pick_count[group] += 1
+    else:
+        work.candidates[candidate].picked = 2
+    return work.pick_count[group] <= MAX_CONTACTS
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pick_corners(work: Any, group: int, edges: int, until: int, depth: float, least: float) -> int:
+    """Take corners of the polygon that are worth most, until it has `until` of them; return how many it has."""
+    while edges < until:
+        best = -1
+        for m in range(edges):
+            edge = work.edges[m]
+            if edge.best >= 0 and (best < 0 or edge.worth > work.edges[best].worth):
+                best = m
+        if best < 0:
+            break
+        edge = work.edges[best]
+        corner = edge.best
+        end = edge.end
+        last = edge.last
+        middle = _open_edge(work, edge, edge.start, corner, edge.first, last, depth, least)
+        _open_edge(work, work.edges[edges], corner, end, middle, last, depth, least)
+        edges += 1
+        if not _pick(work, group, corner):
+            break
+    return edges
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pick_inside(work: Any, group: int, first: int, last: int, seed: int, span: float, level: float) -> None:
+    """Pick those of order[first:last] that would be the deepest after a small tilt of the tool one way or another.
+
+    seed: the deepest as it is; span: width of the group, m; level: depth that counts as none, m. These are contacts
+    that carry load although others of larger gap lie around them.
+    """
+    depth = work.candidates[work.order[first]].gap
+    most = depth
+    for i in range(first, last):
+        gap = work.candidates[work.order[i]].gap
+        depth = min(depth, gap)
+        most = max(most, gap)
+    if most - depth <= level:
+        return
+    slope = (most - depth) / span
+    bonus = BETTER * (most - depth)
+    for tilt in TILTS:
+        x = slope * tilt[0]
+        y = slope * tilt[1]
+        best = -1
+        least = math.inf
+        for i in range(first, last):
+            candidate = work.candidates[work.order[i]]
+            height = candidate.gap + x * candidate.x + y * candidate.y
+            if candidate.known > 0:
+                height -= bonus
+            if candidate.picked > 0 and work.order[i] != seed:
+                height -= level
+            if height < least or (height == least and _before(candidate, work.candidates[best])):
+                least = height
+                best = work.order[i]
+        if not _pick(work, group, best):
+            return
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _width(work: Any, first: int, last: int, start: int, end: int) -> float:
+    """How far those of order[first:last] are from the line through two candidates on both sides together, m."""
+    a = work.candidates[start]
+    b = work.candidates[end]
+    span = math.hypot(b.x - a.x, b.y - a.y)
+    x = (b.x - a.x) / span
+    y = (b.y - a.y) / span
+    left = 0.0
+    right = 0.0
+    for i in range(first, last):
+        candidate = work.candidates[work.order[i]]
+        height = x * (candidate.y - a.y) - y * (candidate.x - a.x)
+        left = max(left, height)
+        right = min(right, height)
+    return left - right
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _reduce(work: Any, group: int, first: int, last: int, safety: float) -> None:
+    """Write the picks of the group order[first:last], whose deepest one is its first; safety: eps_safety."""
+    seed = work.order[first]
+    depth = work.candidates[seed].gap
+    work.pick_count[group] = 0
+    _pick(work, group, seed)
+    start = _farthest(work, first, last, seed, depth, ARM * safety)
+    if start < 0:
+        return
+    end = _farthest(work, first, last, start, depth, ARM * safety)
+    if end < 0:
+        end = seed
+    _pick(work, group, start)
+    _pick(work, group, end)
+    a = work.candidates[start]
+    b = work.candidates[end]
+    span = math.hypot(b.x - a.x, b.y - a.y)
+    least = max(ARM * safety, SLENDER * _width(work, first, last, start, end))
+    middle = _open_edge(work, work.edges[0], start, end, first, last, depth, least)
+    _open_edge(work, work.edges[1], end, start, middle, last, depth, least)
+    corners = _pick_corners(work, group, 2, FIRST_CORNERS, depth, least)
+    if work.pick_count[group] <= MAX_CONTACTS:
+        _pick_inside(work, group, first, last, seed, span, LEVEL * safety)
+    if work.pick_count[group] <= MAX_CONTACTS:
+        _pick_corners(work, group, corners, MAX_CONTACTS + 2, depth, least)
+    if work.candidates[seed].picked == 1:
+        _drop_seed(work, group, depth + SAME_GAP * safety)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _drop_seed(work: Any, group: int, depth: float) -> None:
+    """Let another pick of no more than a gap stand for the first one of a group, which is inside of the polygon."""
+    for turn in range(1, work.pick_count[group]):
+        pick = work.picks[group, turn]
+        if work.candidates[pick].gap <= depth:
+            for i in range(turn, work.pick_count[group] - 1):
+                work.picks[group, i] = work.picks[group, i + 1]
+            work.pick_count[group] -= 1
+            work.picks[group, 0] = pick
+            return
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _share_out(work: Any, groups: int) -> int:
+    """Choose among the picks of the groups: one of each in turn, in each turn known ones first; return how many."""
+    count = 0
+    for turn in range(MAX_CONTACTS):
+        for fresh in range(2):
+            for group in range(groups):
+                if turn >= work.pick_count[group] or count == MAX_CONTACTS:
+                    continue
+                pick = work.picks[group, turn]
+                if (work.candidates[pick].known == 0) == (fresh == 1):
+                    work.chosen[count] = pick
+                    count += 1
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sort_chosen(work: Any, count: int) -> None:
+    for i in range(1, count):
+        pick = work.chosen[i]
+        a = work.candidates[pick]
+        j = i
+        while j > 0:
+            b = work.candidates[work.chosen[j - 1]]
+            if b.gap < a.gap or (b.gap == a.gap and _before(b, a)):
+                break
+            work.chosen[j] = work.chosen[j - 1]
+            j -= 1
+        work.chosen[j] = pick
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _write(model: tuple, work: Any, count: int, memory: Any, report: np.void) -> None:
+    """Write the chosen candidates to the report, and what of them is remembered until the next tick."""
+    for i in range(max(count, memory.count)):
+        key = memory.rows[i]
+        if i >= count:
+            put_vector(key.normal, (0.0, 0.0, 0.0))
+            key.body_id = key.first_triangle = key.second_triangle = 0
+            key.first_feature = key.second_feature = key.age = 0
+            continue
+        candidate = work.candidates[work.chosen[i]]
+        contact = report.contacts[i]
+        put_vector(contact.point, vector(candidate.point))
+        put_vector(contact.normal, vector(candidate.normal))
+        put_vector(contact.displacement, (0.0, 0.0, 0.0))
+        contact.gap = candidate.gap
+        contact.body_id = candidate.body_id
+        contact.face_id = model.triangles[candidate.first_triangle].face_id
+        contact.feature = candidate.first_feature
+        contact.sliding = 0
+        contact.tool_face_id = model.triangles[candidate.second_triangle].face_id
+        contact.tool_feature = candidate.second_feature
+        contact.age = candidate.age
+        put_vector(key.normal, vector(candidate.normal))
+        key.body_id = candidate.body_id
+        key.first_triangle = candidate.first_triangle
+        key.second_triangle = candidate.second_triangle
+        key.first_feature = candidate.first_feature
+        key.second_feature = candidate.second_feature
+        key.age = candidate.age
+    memory.count = count
+    report.contact_count = count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def update_contacts(model: tuple, state: tuple, report: np.void) -> None:
+    """Fill report.contacts with the contacts of a tool mesh among the proximities of this step, nearest first.
+
+    model: Model; state: State, with the bodies and the tool still where the proximities were found; report: STEP_REPORT
+    record. A contact is there from a gap of eps_safety + ENTRY (eps_break - eps_safety) on until it reaches eps_break.
+    The first row has the least gap of all, or one that differs from it by no more than 2 SAME_GAP eps_safety.
+    DEGRADED_CONTACTS is set when the proximities are incomplete, and not for what is left out here: corners that add
+    little to the area of their group, or groups beyond the MAX_CONTACTS nearest ones. The result is a function of the
+    set of proximities and of the last table, whatever the order in which they are listed.
+    Work: each candidate is looked at a bounded number of times per group and pick.
+    """
+    if state.query_work[0].proximities.incomplete != 0:
+        report.degraded |= DEGRADED_CONTACTS
+    work = state.contact_work[0]
+    last = _collect(model, state)
+    for i in range(last):
+        work.order[i] = i
+    first = 0
+    groups = 0
+    while first < last and groups < MAX_CONTACTS:
+        end = _group(work, first, last)
+        _reduce(work, groups, first, end, model.world[0].eps_safety)
+        groups += 1
+        first = end
+    count = _share_out(work, groups)
+    _sort_chosen(work, count)
+    _write(model, work, count, state.contact_memory[0], report)

@@ -1,0 +1,160 @@
+"""A whole mesh as tool: it follows the hand along a screw, as far as that is proven free.
+
+The tool is carried, not pushed: where the way to the goal is blocked it waits there, and goes on as soon as the hand
+asks for a motion that is free.
+"""
+
+import numpy as np
+from numba import njit
+
+from rtcore.collision.broad_phase import find_pairs
+from rtcore.collision.contact_set import update_contacts
+from rtcore.collision.front import DRIFT, ROUNDING, coherent_contact
+from rtcore.collision.pair_state import move_front
+from rtcore.motion import SCREW, between, path_bound, pose, still
+from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, vector
+from rtcore.tables import DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED
+
+POSITION_TOLERANCE = 1e-3
+"""Share of eps_alert by which a contact may be reported early."""
+STRIDE = 8.0
+"""Times eps_break that any point of the tool may go in one pass."""
+LEAST_STRIDE = 2.0**-12
+"""Smallest share of it after passes that were blocked; a free pass doubles the share again."""
+TIME_TOLERANCE = 1e-6
+"""Share of the step by which it may be reported early: a way of a millimetre is then known to a nanometre."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None:
+    """Move the tool from its pose towards the goal by one screw, up to the first time that is not proven free.
+
+    model: Model with a tool mesh; state: State, with the goal in its scratch memory; budget: BUDGET, report:
+    STEP_REPORT records. All along the executed motion every body keeps at least eps_alert from the tool if it did so
+    before; one that was nearer comes no nearer. The contacts reported are those of the pose that the step began with.
+    Source: Redon 2002, 3.1.2 and 3.3: the pose at the proven time is that of the very motion that was tested.
+    """
+    units = max(budget.units, 0)
+    passes = min(max(budget.passes, 1), MAX_PATH - 1)
+    state.query_work[0].proximities.count = 0
+    state.query_work[0].proximities.incomplete = 0
+    while True:
+        stride = state.proxy[0].stride
+        limit = _ask(model, state, report)
+        time, units = _sweep(model, state, limit, units, report)
+        if report.passes_used == 1:
+            update_contacts(model, state, report)
+        _place(model, state, time, report)
+        blocked = time < limit
+        state.proxy[0].stride = max(0.5 * stride, LEAST_STRIDE) if blocked else min(2.0 * stride, 1.0)
+        if blocked or limit == 1.0:
+            break
+        if report.passes_used == passes:
+            report.degraded |= DEGRADED_PASSES
+            break
+    report.fraction = time / limit
+    report.units_used = max(budget.units, 0) - units
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _ask(model: tuple, state: tuple, report: np.void) -> float:
+    """Write down the motion to the goal, about the tip centre, and what is asked about it: the share for this pass.
+
+    A goal far inside something would make all that lies between a matter of this tick, so that a pass only asks about a
+    stride. One screw cut in pieces is the same screw. While the tool is blocked, or units run out, strides get shorter:
+    what cannot be reached anyway then needs no search, and the few units there are go to what lies next.
+    """
+    scratch = state.scratch[0]
+    proxy = state.proxy[0]
+    position = vector(proxy.position)
+    turn = quaternion(proxy.orientation)
+    goal_turn = normalise(quaternion(scratch.goal_orientation))
+    goal = vector(scratch.goal)
+    between(state.motions[len(model.bodies)], SCREW, position, turn, goal, goal_turn, position)
+    between(scratch.relative.second, SCREW, position, turn, goal, goal_turn, position)
+    for body_id in range(len(model.bodies)):
+        body = state.poses[body_id]
+        still(state.motions[body_id], vector(body.position), quaternion(body.orientation))
+    query = scratch.query
+    query.separation = model.world[0].eps_alert
+    query.reach = model.world[0].eps_break if report.passes_used == 0 else 0.0
+    query.position_tolerance = POSITION_TOLERANCE * query.separation
+    query.time_tolerance = TIME_TOLERANCE
+    query.flags = QUERY_OWNED
+    tool = state.motions[len(model.bodies)]
+    root = model.nodes[model.meshes[model.world[0].tool_mesh_id].node_first]
+    path = path_bound(tool, vector(root.centre), root.radius, 0.0, 1.0)
+    stride = STRIDE * proxy.stride * model.world[0].eps_break
+    return 1.0 if path <= stride else stride / path
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep(model: tuple, state: tuple, limit: float, units: int, report: np.void) -> tuple[float, int]:
+    """Ask of each neighbour how far the motion is free: (time <= limit proven free of all bodies, units left).
+
+    A body that the broad phase finds out of reach only counts the path of the tool in its front.
+    """
+    scratch = state.scratch[0]
+    query = scratch.query
+    hit = scratch.hit
+    proximities = state.query_work[0].proximities
+    n = len(model.bodies)
+    broad = state.broad
+    find_pairs(broad, state.motions, max(query.reach, query.separation), units)
+    units -= broad.report[0].units_used
+    time = limit
+    if broad.bodies[n].blocked != 0:
+        report.degraded |= DEGRADED_SWEEP
+        time = 0.0
+    row = 0
+    for body_id in range(n):
+        front = state.fronts[body_id]
+        if row == broad.report[0].pair_count or broad.pairs[row, 0] != body_id:
+            _pass_by(front, model.nodes[front.second_root], state.motions[n])
+            continue
+        row += 1
+        body = state.poses[body_id]
+        still(scratch.relative.first, vector(body.position), quaternion(body.orientation))
+        query.limit = time
+        query.units = units
+        listed = proximities.count
+        # fmt: off
+        coherent_contact(
+            model.nodes, model.triangles, scratch.relative, query, front, state.front_entries[body_id],
+            state.query_work[0], scratch.counters, hit,
+        )
+        # fmt: on
+        for i in range(listed, proximities.count):
+            proximities.rows[i].body_id = body_id
+        units = max(units - hit.units_used, 0)
+        if hit.truncated != 0:
+            report.degraded |= DEGRADED_SWEEP
+        time = min(time, hit.time)
+    report.passes_used += 1
+    return time, units
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pass_by(front: np.void, root: np.void, motion: np.void) -> None:
+    """Count the path of a step in the front of a body that is out of reach."""
+    centre = vector(root.centre)
+    front.travelled += front.ahead
+    front.speed = path_bound(motion, centre, root.radius, 0.0, 1.0) * (1.0 + ROUNDING)
+    size = root.radius + length(centre) + length(vector(motion.position)) + length(vector(motion.shift))
+    front.drift = DRIFT * size
+    front.ahead = front.speed + front.drift
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _place(model: tuple, state: tuple, time: float, report: np.void) -> None:
+    """Put the tool where its motion is at that time, and tell the fronts how far it came."""
+    proxy = state.proxy[0]
+    n = len(model.bodies)
+    for body_id in range(n):
+        move_front(state.fronts[body_id], time)
+    if time > 0.0:
+        position, orientation = pose(state.motions[n], time)
+        put_vector(proxy.position, position)
+        put_quaternion(proxy.orientation, normalise(orientation))
+        put_vector(report.path[report.path_count], position)
+        report.path_count += 1
