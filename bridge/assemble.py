@@ -2,13 +2,12 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
-from bridge.config import Body, Config, ConfigError
+from bridge.config import Body, Config, ConfigError, Shape
 from bridge.scene.cache import PreparedMesh, prepare
 from bridge.scene.errors import SceneError
 from bridge.scene.frames import Pose, compose, place
@@ -16,12 +15,10 @@ from bridge.scene.mesh import read_bytes
 from bridge.scene.paths import resolve
 from bridge.scene.robots import Robot, read_robot
 from bridge.scene.sources import Source
-from bridge.scene.topology import winding_number
+from bridge.start import BOUND_SHARE, Start, Trouble, overlapping
 from haptics.cards import DeviceCard, load_card
 from haptics.settings import make_settings
-from rtcore.collision.nearest import clearance
 from rtcore.model import Model, ModelBuilder
-from rtcore.state import make_state
 from rtcore.tables import BUDGET, HELD, STATIC
 
 Progress = Callable[[str, int, int], None]
@@ -29,6 +26,12 @@ Progress = Callable[[str, int, int], None]
 
 EPS_SHARES = {"eps_alert": 0.0044 / 50.0, "eps_safety": 0.010 / 50.0, "eps_break": 0.023 / 50.0}
 """Default distances as shares of the scene's box diagonal (Redon 2002: 0.0044, 0.010, 0.023 for a 50-unit scene)."""
+
+TOOL = "[tool]"
+"""Name of the tool among meshes; no body can have it."""
+
+SHOWN_PAIRS = 5
+"""Overlapping bodies that a note names."""
 
 LARGE_SCENE = 50.0
 SMALL_SCENE = 0.002
@@ -63,11 +66,13 @@ class Assembly:
     budget: np.ndarray
     """(1,) BUDGET"""
     mesh_hashes: dict[str, str]
-    """Content hash of each body's triangles, by body name."""
+    """Content hash of each body's triangles, by body name, and of a tool mesh's, by TOOL."""
     body_names: list[str]
     """By body_id."""
     start: tuple[float, float, float]
     """Tip centre at start, scene, m."""
+    start_orientation: tuple[float, float, float, float]
+    """Tool -> scene at start, xyzw."""
     base_directory: Path
     """What relative paths in the configuration are relative to."""
     triangle_count: int
@@ -75,13 +80,18 @@ class Assembly:
     eps: dict[str, float]
     """eps_alert, eps_safety, eps_break in force, m."""
     clearance: float
-    """From the tip sphere at start to the nearest surface, m."""
+    """From the tool (tip sphere or mesh) at start to the nearest surface, m."""
     notes: list[str] = field(default_factory=list)
     """What import and assembly had to decide, one sentence each."""
 
 
 def assemble(
-    config: Config, base_directory: str | Path, progress: Progress | None = None, *, source: str = "configuration"
+    config: Config,
+    base_directory: str | Path,
+    progress: Progress | None = None,
+    *,
+    source: str = "configuration",
+    resolve: bool = False,
 ) -> Assembly:
     """Import the scene, build the model and the tables beside it, and check that the tool can start.
 
@@ -89,6 +99,7 @@ def assemble(
         base_directory: folder of the configuration file.
         progress: told about every body.
         source: what errors call the configuration; its path, where there is one.
+        resolve: move a start that is not free by the shortest translation found that makes it so, and note that.
 
     Raises:
         ConfigError: values that do not go together once the scene or the device card is known.
@@ -120,27 +131,43 @@ def assemble(
             friction_kinetic=body.config.friction_kinetic,
             kind=HELD if body.config.motion == "held" else STATIC,
         )
+    tool = tool_mesh(config, base_directory, notes)
+    if tool is None:
+        tool_mesh_id = -1
+    elif tool.hash in mesh_ids:
+        tool_mesh_id = mesh_ids[tool.hash]
+    else:
+        tool_mesh_id = builder.add_mesh(tool.nodes, tool.triangles)
+    if tool is not None:
+        settings["tool_reach"] = np.linalg.norm(tool.vertices[np.unique(tool.faces)], axis=1).max()
+    radius = config.tool.tip_radius if tool is None else 0.0
     try:
-        model = builder.build(config.tool.tip_radius, config.tool.tip_offset, **eps)
+        model = builder.build(radius, config.tool.tip_offset, **eps, tool_mesh_id=tool_mesh_id)
     except ValueError as error:
         raise ConfigError(source, [f"scene: {error}"]) from None
-    gap = _check_start(config, model, placed, eps, notes)
+    start = Start(model, placed, tool, config.tool.start_orientation, eps["eps_safety"])
+    if resolve:
+        config = _resolved(config, start, notes)
+    gap = _check_start(config, start, placed, notes)
+    notes += _overlaps(model, placed)
     budget = np.zeros(1, dtype=BUDGET)
     for key in ("units", "passes", "sweeps"):
         budget[key] = getattr(config.budget, key)
-    for key, unit in (("stiffness", "N/m"), ("damping", "N·s/m")):
+    for key, unit in (("stiffness", "N/m"), ("damping", "N·s/m"), ("rotational_stiffness", "N·m/rad")):
         wanted, given = getattr(config.coupling, key), float(settings[key][0])
         if given < wanted:
-            notes.append(f"coupling {key} {wanted:g} {unit} was capped at {given:g} by the card of {card.name!r}")
+            what = key.replace("_", " ")
+            notes.append(f"coupling {what} {wanted:g} {unit} was capped at {given:g} by the card of {card.name!r}")
     return Assembly(
         config=config,
         card=card,
         model=model,
         settings=settings,
         budget=budget,
-        mesh_hashes={body.name: body.mesh.hash for body in placed},
+        mesh_hashes={body.name: body.mesh.hash for body in placed} | ({} if tool is None else {TOOL: tool.hash}),
         body_names=[body.name for body in placed],
         start=config.tool.start,
+        start_orientation=config.tool.start_orientation,
         base_directory=base_directory,
         triangle_count=sum(len(body.mesh.faces) for body in placed),
         eps=eps,
@@ -198,19 +225,41 @@ def _parts(body: Body, base_directory: Path) -> tuple[list[tuple[str, Pose, list
         robot = robot_of(body, base_directory)
         touched = [link for link in robot.links if link.sources]
         return [(f"{body.name}/{link.name}", compose(pose, link.pose), link.sources) for link in touched], robot.notes
-    scale = body.scale if isinstance(body.scale, tuple) else (body.scale,) * 3
-    if body.mesh is not None:
-        path = resolve(body.mesh, base_directory)
-        source = Source(str(path), path.suffix.lower(), read_bytes(path), subdivisions=body.subdivisions, scale=scale)
-    else:
-        source = Source(
-            body.primitive or "",
-            body.primitive or "",
-            size=body.size or (),
-            subdivisions=body.subdivisions,
-            scale=scale,
-        )
-    return [(body.name, pose, [source])], []
+    return [(body.name, pose, [_source(body, base_directory)])], []
+
+
+def _source(shape: Shape, base_directory: Path) -> Source:
+    """The triangles that a shape with `mesh` or `primitive` stands for, in its own frame."""
+    scale = shape.scale if isinstance(shape.scale, tuple) else (shape.scale,) * 3
+    if shape.mesh is not None:
+        path = resolve(shape.mesh, base_directory)
+        return Source(str(path), path.suffix.lower(), read_bytes(path), subdivisions=shape.subdivisions, scale=scale)
+    return Source(
+        shape.primitive or "",
+        shape.primitive or "",
+        size=shape.size or (),
+        subdivisions=shape.subdivisions,
+        scale=scale,
+    )
+
+
+def tool_mesh(config: Config, base_directory: Path, notes: list[str]) -> PreparedMesh | None:
+    """The tool's mesh, its frame at the tip centre; None for a sphere tip.
+
+    Raises:
+        SceneError: naming the tool.
+    """
+    tool = config.tool
+    if not tool.whole:
+        return None
+    x, y, z = (at - tip for at, tip in zip(tool.pose.position, tool.tip_offset, strict=True))
+    try:
+        source = replace(_source(tool, base_directory), position=(x, y, z), orientation=tool.pose.orientation)
+        mesh = prepare([source])
+    except SceneError as error:
+        raise type(error)(f"tool: {error}") from None
+    notes += [f"tool: {note}" for note in mesh.notes]
+    return mesh
 
 
 def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
@@ -221,6 +270,7 @@ def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
             tick_hz=config.rates.tick_hz,
             stiffness=coupling.stiffness,
             damping=coupling.damping,
+            rotational_stiffness=coupling.rotational_stiffness,
             scale=workspace.scale,
             workspace_position=workspace.pose.position,
             workspace_orientation=workspace.pose.orientation,
@@ -250,32 +300,80 @@ def _distances(config: Config, diagonal: float, source: str) -> dict[str, float]
     return eps
 
 
-def _check_start(
-    config: Config, model: Model, placed: list[PlacedMesh], eps: dict[str, float], notes: list[str]
-) -> float:
-    """Gap between the tip at its start and the nearest surface, m; SceneError when it is too small."""
-    start = np.array(config.tool.start)
-    state = make_state(model, config.tool.start)
+def _check_start(config: Config, start: Start, placed: list[PlacedMesh], notes: list[str]) -> float:
+    """Gap between the tool at its start and the nearest surface, m; SceneError when it is too small."""
+    position = np.array(config.tool.start)
+    if config.tool.whole:
+        troubles = start.troubles(position)
+        if troubles:
+            raise SceneError(_refusal(config, start, placed, troubles))
+    gaps = [start.gap(i, position, np.inf)[0] for i in range(len(placed))]
+    nearest = int(np.argmin(gaps))
     radius = config.tool.tip_radius
-    distance = float(clearance(model, state, start))
-    needed = radius + eps["eps_safety"]
-    if distance < needed:
-        single = [
-            float(
-                clearance(
-                    model._replace(bodies=model.bodies[i : i + 1]), state._replace(poses=state.poses[i : i + 1]), start
-                )
-            )
-            for i in range(len(placed))
-        ]
-        nearest = int(np.argmin(single))
+    if gaps[nearest] < start.needed:
+        needed = radius + start.needed
+        distance = gaps[nearest] + radius
         raise SceneError(
-            f"tool.start {list(config.tool.start)} is not free: the tip centre is {single[nearest]:.4g} m from the "
+            f"tool.start {list(config.tool.start)} is not free: the tip centre is {distance:.4g} m from the "
             f"surface of {placed[nearest].name!r}, and needs {needed:.4g} m (tip_radius {radius:g} + eps_safety "
-            f"{eps['eps_safety']:.4g}); move it away by at least {needed - single[nearest]:.4g} m"
+            f"{start.needed:.4g}); move it away by at least {needed - distance:.4g} m, or let --resolve do it"
         )
-    for body in placed:
-        local = Rotation.from_quat(body.pose[1]).apply(start - body.pose[0], inverse=True)
-        if abs(winding_number(local, body.mesh.vertices, body.mesh.faces)) > 0.5:
+    for body_id, body in enumerate(placed):
+        if abs(start.winding(body_id, position)) > 0.5:
             notes.append(f"{body.name}: the tool starts inside it and will stay inside")
-    return distance - radius
+    return gaps[nearest]
+
+
+def _refusal(config: Config, start: Start, placed: list[PlacedMesh], troubles: list[Trouble]) -> str:
+    """One sentence about all bodies that a tool mesh at its start is too near to, or in."""
+    position = np.array(config.tool.start)
+    said = []
+    for trouble in troubles:
+        name = repr(placed[trouble.body_id].name)
+        if trouble.kind == "near":
+            said.append(f"it is {trouble.gap:.4g} m from {name}, nearer than eps_safety {start.needed:.4g} m")
+            continue
+        depth = start.depth(trouble, position)
+        deep = "depth unknown" if depth is None else f"{depth:.4g} m deep"
+        what = {"crosses": f"it penetrates {name}", "inside": f"it is wholly inside {name}"}
+        said.append(f"{what.get(trouble.kind, f'{name} is wholly inside it')} ({deep})")
+    return (
+        f"tool.start {list(config.tool.start)} is not free for the tool's mesh: {'; '.join(said)} (depth: the shortest "
+        "translation found that parts the two); move it, or let --resolve do it"
+    )
+
+
+def _resolved(config: Config, start: Start, notes: list[str]) -> Config:
+    """The configuration with a start that is free; SceneError when no short translation makes it so."""
+    position = np.array(config.tool.start)
+    bound = BOUND_SHARE * start.scene_diagonal
+    way = start.way_out(position, bound)
+    if way is None:
+        raise SceneError(
+            f"tool.start {list(config.tool.start)} is not free, and no translation up to {bound:.4g} m (half the "
+            "diagonal of the scene) was found that makes it so; move it, or turn the tool by start_orientation"
+        )
+    if not np.any(way):
+        notes.append("tool.start is free as it is; nothing was moved")
+        return config
+    moved = tuple((position + way).tolist())
+    length = float(np.linalg.norm(way))
+    notes.append(
+        f"tool.start was moved by {length:.4g} m, from {list(config.tool.start)} to {list(moved)}, to be free of all "
+        "bodies"
+    )
+    return config.model_copy(update={"tool": config.tool.model_copy(update={"start": moved})})
+
+
+def _overlaps(model: Model, placed: list[PlacedMesh]) -> list[str]:
+    """A note about bodies that are in one another."""
+    pairs, cut = overlapping(model, placed)
+    if not pairs:
+        return []
+    shown = ", ".join(f"{a!r} and {b!r}" for a, b in pairs[:SHOWN_PAIRS])
+    more = f" and {len(pairs) - SHOWN_PAIRS} more" if len(pairs) > SHOWN_PAIRS else ""
+    looked = "; not all pairs were looked at" if cut else ""
+    return [
+        f"{len(pairs)} pair(s) of bodies overlap each other, which is allowed, as they are not moved by contact: "
+        f"{shown}{more}{looked}"
+    ]

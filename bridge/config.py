@@ -81,25 +81,46 @@ class Pose(Section):
     """[x, y, z, w]; normalised, norm within 1e-3 of 1"""
 
 
-class Body(Section):
-    """One body: exactly one of `mesh`, `urdf` or `primitive`."""
+class Shape(Section):
+    """What something is made of: triangles of a file, or a primitive."""
 
-    name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.\-]+$")]
-    """Letters, digits, `_`, `-` and `.`; no other body may have it"""
     mesh: str | None = None
     """Mesh file (OBJ, STL, DAE, PLY, GLB). `pybullet_data:duck.obj` names a file shipped with pybullet."""
-    urdf: str | None = None
-    """URDF, SDF or MJCF file; each link becomes a body `name/link`."""
     primitive: Literal["box", "sphere", "cylinder", "plate", "plane"] | None = None
     """Centred at its origin; a plate is a thin box, a plane an open sheet facing +z, a cylinder stands along z"""
     size: tuple[float, ...] | None = None
     """box and plate: x y z edge lengths; sphere: radius; cylinder: radius, length; plane: x y edge lengths. m"""
     subdivisions: Annotated[int, Field(ge=0, le=8)] = 0
     """Primitive or mesh: each triangle is split into four this many times (sphere: on top of the icosphere's 3)."""
-    pose: Pose = Pose()
-    """Body -> scene"""
     scale: Positive | tuple[Positive, Positive, Positive] = 1.0
     """Of all lengths, one number or one for each axis; 0.001 makes metres of a mesh in millimetres"""
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        if self.primitive is not None:
+            count, meaning = SIZES[self.primitive]
+            if self.size is None:
+                raise _wrong("size", None, f"is needed for a {self.primitive}: {count} number(s), {meaning}, in m")
+            if len(self.size) != count:
+                raise _wrong(
+                    "size", list(self.size), f"of a {self.primitive} must be {count} number(s): {meaning}, in m"
+                )
+            if min(self.size) <= 0:
+                raise _wrong("size", list(self.size), "must be greater than 0, in m")
+        elif self.size is not None:
+            raise _wrong("size", list(self.size), "belongs to a `primitive`; use `scale` for a mesh or urdf")
+        return self
+
+
+class Body(Shape):
+    """One body: exactly one of `mesh`, `urdf` or `primitive`."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.\-]+$")]
+    """Letters, digits, `_`, `-` and `.`; no other body may have it"""
+    urdf: str | None = None
+    """URDF, SDF or MJCF file; each link becomes a body `name/link`."""
+    pose: Pose = Pose()
+    """Body -> scene"""
     motion: Literal["static", "held"] = "static"
     """held: may be posed anew while nobody is engaged"""
     friction_static: NonNegative = 0.4
@@ -123,18 +144,6 @@ class Body(Section):
                 self.friction_kinetic,
                 f"must not be above friction_static ({self.friction_static:g})",
             )
-        if self.primitive is not None:
-            count, meaning = SIZES[self.primitive]
-            if self.size is None:
-                raise _wrong("size", None, f"is needed for a {self.primitive}: {count} number(s), {meaning}, in m")
-            if len(self.size) != count:
-                raise _wrong(
-                    "size", list(self.size), f"of a {self.primitive} must be {count} number(s): {meaning}, in m"
-                )
-            if min(self.size) <= 0:
-                raise _wrong("size", list(self.size), "must be greater than 0, in m")
-        elif self.size is not None:
-            raise _wrong("size", list(self.size), "belongs to a `primitive`; use `scale` for a mesh or urdf")
         if self.urdf is not None:
             if self.subdivisions:
                 raise _wrong("subdivisions", self.subdivisions, "belongs to a `primitive` or `mesh`, not to a urdf")
@@ -179,15 +188,32 @@ class Scene(Section):
         return self
 
 
-class Tool(Section):
-    """The probe: a sphere tip."""
+class Tool(Shape):
+    """What the hand moves: a sphere tip (the default), or a whole mesh or primitive."""
 
     tip_radius: NonNegative = 0.005
-    """m; 0 for a point"""
+    """Of the sphere tip, m; 0 for a point. A tool with `mesh` or `primitive` has none"""
     tip_offset: Vector3 = (0.0, 0.0, 0.0)
     """Tip centre in tool coordinates; the coupling point is the origin"""
+    pose: Pose = Pose()
+    """Mesh or primitive -> tool"""
     start: Vector3 = (0.0, 0.0, 0.0)
     """Tip centre at start, scene; must be free"""
+    start_orientation: Annotated[Quaternion, AfterValidator(_unit)] = (0.0, 0.0, 0.0, 1.0)
+    """Tool -> scene at start, [x, y, z, w]"""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.mesh is not None and self.primitive is not None:
+            raise _wrong("", "`mesh` and `primitive`", "takes one of `mesh` and `primitive`, or neither: a sphere tip")
+        if self.whole and "tip_radius" in self.model_fields_set:
+            raise _wrong("tip_radius", self.tip_radius, "belongs to a sphere tip, not to a `mesh` or `primitive`")
+        return self
+
+    @property
+    def whole(self) -> bool:
+        """A mesh or a primitive rather than a sphere tip."""
+        return self.mesh is not None or self.primitive is not None
 
 
 class Coupling(Section):
@@ -197,6 +223,8 @@ class Coupling(Section):
     """N/m at the device; capped by the card"""
     damping: NonNegative = 1.0
     """N·s/m at the device"""
+    rotational_stiffness: NonNegative = 0.5
+    """N·m/rad at the device, felt with a tool that has `mesh` or `primitive`; capped by the card"""
     ramp_up_ms: Positive = 500.0
     """Time from no force to full gains when engaging"""
     ramp_down_ms: Positive = 100.0

@@ -83,7 +83,7 @@ class Facts:
     limits: Mapping[str, float]
     card: Mapping[str, Any]
     scene: Mapping[str, Any]
-    """Summary: name, bodies (name, motion), tip_radius, start."""
+    """Summary: name, bodies (name, motion), tip_radius, tool, start, start_orientation."""
     config: Mapping[str, Any]
     versions: Mapping[str, Any]
     body_names: tuple[str, ...] = ()

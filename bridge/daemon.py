@@ -12,25 +12,33 @@ from bridge.progress import Progress
 
 def warm_kernels(*, quiet: bool = False) -> None:
     """Compile or load every kernel, with a progress bar."""
+    from bridge.compilation import compile_side_by_side
     from haptics.warm_up import warm_up
 
     with Progress(quiet=quiet) as progress:
+        compile_side_by_side(progress.kernels)
         warm_up(progress.kernels)
 
 
-def prepare(path: str | Path, *, clocking: str | None = None, progress: Progress | None = None) -> Any:
-    """Read a configuration and assemble what it describes (an ``Assembly``).
+def prepare(
+    path: str | Path, *, clocking: str | None = None, resolve: bool = False, progress: Progress | None = None
+) -> Any:
+    """Read a configuration, compile what kernels are missing, and assemble what it describes (an ``Assembly``).
 
-    ``clocking`` overrides the file's. Raises ConfigError, SceneError and CardError.
+    ``clocking`` overrides the file's; ``resolve`` moves a start that is not free. Raises ConfigError, SceneError and
+    CardError.
     """
     from bridge.config import load_config
 
     config = load_config(path)
     from bridge.assemble import assemble
+    from bridge.compilation import compile_side_by_side
+
+    compile_side_by_side(lambda what, done, of: None if progress is None else progress.kernels(what, done, of))
 
     if clocking is not None:
         config = config.model_copy(update={"rates": config.rates.model_copy(update={"clocking": clocking})})
-    return assemble(config, Path(path).resolve().parent, progress)
+    return assemble(config, Path(path).resolve().parent, progress, resolve=resolve)
 
 
 def log_path(config: Any, asked: str | Path | None) -> Path | None:
@@ -57,10 +65,12 @@ def run_config(
     log: str | Path | None = None,
     view: bool = False,
     clocking: str | None = None,
+    resolve: bool = False,
     as_json: bool = False,
 ) -> int:
     """Run the daemon of a configuration until it ends; returns its exit code.
 
+    ``resolve``: where the tool's start is not free, it is moved by the shortest way found, and that is said.
     Prints what a person needs to know, or with ``as_json`` one object each for ``ready``, ``message`` and ``end``.
     Raises ConfigError, SceneError, CardError before anything has started, and NoDisplay when a window is asked for in
     vain.
@@ -78,7 +88,7 @@ def run_config(
             print(line, flush=True)
 
     with Progress(quiet=as_json) as progress:
-        assembly = prepare(path, clocking=clocking, progress=progress)
+        assembly = prepare(path, clocking=clocking, resolve=resolve, progress=progress)
         for note in assembly.notes:
             say("note", f"note: {note}", text=note)
         target = log_path(assembly.config, log)

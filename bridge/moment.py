@@ -20,6 +20,10 @@ class Moment:
     """(3,) tip centre"""
     device: np.ndarray
     """(3,) image of the device: where it wants the tip centre"""
+    proxy_turn: np.ndarray
+    """(4,) xyzw, tool -> scene"""
+    device_turn: np.ndarray
+    """(4,) xyzw: how the device wants the tool to be turned"""
     force: np.ndarray
     """(3,) what the hand feels"""
     contacts: tuple[tuple[np.ndarray, np.ndarray, float, bool], ...]
@@ -88,6 +92,8 @@ def moment(record: np.ndarray | np.void, dt: float) -> Moment:
         seconds=float(record["tick"]) * dt,
         proxy=np.array(output["proxy_position"]),
         device=np.array(output["device_position"]),
+        proxy_turn=np.array(output["proxy_orientation"]),
+        device_turn=np.array(output["device_orientation"]),
         force=scene_forces(one)[0],
         contacts=tuple(
             (np.array(c["point"]), np.array(c["normal"]), float(c["gap"]), bool(c["sliding"])) for c in contacts
@@ -113,13 +119,28 @@ def moved_poses(model: Model, records: np.ndarray, poses: np.ndarray | None = No
     return poses
 
 
+def tool_triangles(model: Model) -> np.ndarray | None:
+    """(n, 3, 3) triangles of a tool mesh, m, from the tip centre in tool axes; None for a sphere tip."""
+    mesh_id = int(model.world[0]["tool_mesh_id"])
+    return None if mesh_id < 0 else _own_triangles(model, mesh_id)
+
+
+def placed_triangles(triangles: np.ndarray, position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
+    """(n, 3, 3) triangles in the scene of something that stands at position (3,), orientation (4,) xyzw."""
+    return triangles @ rotation_matrix(orientation).T + np.asarray(position)
+
+
 def body_triangles(model: Model, poses: np.ndarray | None = None) -> list[np.ndarray]:
     """Per body, its (n, 3, 3) triangles in the scene frame, at ``poses`` ((n_bodies,) POSE) or where it was loaded."""
     surfaces = []
     for body_id, body in enumerate(model.bodies):
-        mesh = model.meshes[int(body["mesh_id"])]
-        first, count = int(mesh["triangle_first"]), int(mesh["triangle_count"])
         pose = body if poses is None else poses[body_id]
-        local = model.triangles["vertices"][first : first + count]
-        surfaces.append(local @ rotation_matrix(pose["orientation"]).T + np.asarray(pose["position"]))
+        local = _own_triangles(model, int(body["mesh_id"]))
+        surfaces.append(placed_triangles(local, pose["position"], pose["orientation"]))
     return surfaces
+
+
+def _own_triangles(model: Model, mesh_id: int) -> np.ndarray:
+    mesh = model.meshes[mesh_id]
+    first, count = int(mesh["triangle_first"]), int(mesh["triangle_count"])
+    return model.triangles["vertices"][first : first + count]

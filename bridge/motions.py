@@ -63,8 +63,15 @@ class SceneView:
     tip_offset: np.ndarray
     """(3,) tool coordinates, m."""
     tip_radius: float
+    """Of a sphere tip; of a whole tool how far its farthest point is from the tip centre, m."""
     tip: np.ndarray
     """(3,) where the tip centre is now, scene m."""
+    turn: np.ndarray = field(default_factory=lambda: np.array((0.0, 0.0, 0.0, 1.0)))
+    """(4,) xyzw, how the tool is turned now, tool to scene."""
+    whole: bool = False
+    """The tool is a mesh rather than a sphere tip."""
+    tool: np.ndarray | None = None
+    """(n, 3) corners of a whole tool from the tip centre, tool axes, m; None when the daemon runs elsewhere."""
     bodies: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Triangles (n, 3, 3) of each body in the scene, m; empty when the daemon runs elsewhere."""
 
@@ -74,18 +81,36 @@ class SceneView:
         description = client.describe()
         config = description["config"]
         newest = client.status().get("newest")
-        tip = newest["proxy_position"] if newest else description["scene"]["start"]
+        scene = description["scene"]
+        tip = newest["proxy_position"] if newest else scene["start"]
+        turn = newest["proxy_orientation"] if newest else scene["start_orientation"]
         pose = config["workspace"]["pose"]
-        bodies = _local_bodies(daemon) if isinstance(daemon, str) and "://" not in daemon else {}
+        known = isinstance(daemon, str) and "://" not in daemon
+        bodies, tool = _local_surfaces(str(daemon)) if known else ({}, None)
         return cls(
             position=np.array(pose["position"], dtype=float),
             orientation=np.array(pose["orientation"], dtype=float) / np.linalg.norm(pose["orientation"]),
             scale=float(config["workspace"]["scale"]),
             tip_offset=np.array(config["tool"]["tip_offset"], dtype=float),
-            tip_radius=float(config["tool"]["tip_radius"]),
+            tip_radius=float(scene["tool"]["reach"]),
             tip=np.array(tip, dtype=float),
+            turn=np.array(turn, dtype=float) / np.linalg.norm(turn),
+            whole=scene["tool"]["kind"] == "mesh",
+            tool=tool,
             bodies=bodies,
         )
+
+    def reach(self, normal: Vector) -> float:
+        """How far the tool, turned as it is now, goes from the tip centre against ``normal`` (3,), m."""
+        if self.tool is None:
+            return self.tip_radius
+        down = -np.asarray(normal, dtype=float) / np.linalg.norm(normal)
+        return float((Rotation.from_quat(self.turn).apply(self.tool) @ down).max())
+
+    def as_held(self, orientations: np.ndarray) -> np.ndarray:
+        """Tool orientations (n, 4) for a whole tool that is held as it is turned now when the first one is reached."""
+        turns = Rotation.from_quat(orientations)
+        return (turns * turns[0].inv() * Rotation.from_quat(self.turn)).as_quat()
 
     def to_device(self, tips: np.ndarray, orientations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Device poses that put the tip centre there: tips (n, 3) scene m and tool orientations (n, 4) xyzw.
@@ -128,13 +153,18 @@ class SceneView:
         return corners.min(axis=0), corners.max(axis=0)
 
 
-def _local_bodies(name: str) -> dict[str, np.ndarray]:
+def _local_surfaces(name: str) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+    """Triangles of the bodies in the scene, and corners of a whole tool in its own frame."""
+    from bridge.moment import tool_triangles
     from bridge.runtime import RuntimeDirectory, read_assembly
 
     try:
         stored = read_assembly(RuntimeDirectory(name))
     except (OSError, ValueError, KeyError):
-        return {}  # the files of a daemon of another version or user: the scene is then only known through the wire
+        return (
+            {},
+            None,
+        )  # the files of a daemon of another version or user: the scene is then only known through the wire
     model = stored.model
     bodies = {}
     for body, body_name in zip(model.bodies, stored.body_names, strict=True):
@@ -142,7 +172,8 @@ def _local_bodies(name: str) -> dict[str, np.ndarray]:
         rows = slice(mesh["triangle_first"], mesh["triangle_first"] + mesh["triangle_count"])
         vertices = model.triangles["vertices"][rows].reshape(-1, 3)
         bodies[body_name] = place((body["position"], body["orientation"]), vertices).reshape(-1, 3, 3)
-    return bodies
+    tool = tool_triangles(model)
+    return bodies, None if tool is None else np.unique(tool.reshape(-1, 3), axis=0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -216,13 +247,17 @@ class _Then:
 
 
 class _InDevice:
-    """A path of the tip centre in the scene, as a path of the device."""
+    """A path of the tip centre in the scene, as a path of the device.
 
-    def __init__(self, path: Path, view: SceneView) -> None:
+    ``held``: its orientations are turns of the tool from how it is turned now.
+    """
+
+    def __init__(self, path: Path, view: SceneView, *, held: bool) -> None:
         self._path = path
         self._position = view.position
         self._tip_offset = vector(view.tip_offset)
         self._back = conjugate(quaternion(view.orientation))
+        self._held = quaternion(view.turn) if held else None
         self._turn = Rotation.from_quat(view.orientation).as_matrix().T / view.scale
         self._tool: list[float] = []
 
@@ -232,7 +267,7 @@ class _InDevice:
         tool = point.orientation.tolist()
         if tool != self._tool:  # most paths never turn it
             self._tool = tool
-            x, y, z, w = tool
+            x, y, z, w = tool if self._held is None else multiply((tool[0], tool[1], tool[2], tool[3]), self._held)
             # kernels, not Rotation: this runs a thousand times a second
             self._orientation = np.array(multiply(self._back, (x, y, z, w)))
             self._origin = self._position + rotate((x, y, z, w), self._tip_offset)
@@ -240,7 +275,7 @@ class _InDevice:
 
 
 def _way(view: SceneView, goal: np.ndarray, orientation: np.ndarray) -> tuple[WayPoints, float]:
-    """Minimum-jerk way of the tip from where the tool is to ``goal`` (3,), scene, and its duration."""
+    """Minimum-jerk way of the tip from where the tool is to ``goal`` (3,), scene, without turning, and its duration."""
     seconds = max(0.2, float(np.linalg.norm(goal - view.tip)) / APPROACH_SPEED)
     return WayPoints([0.0, seconds], np.stack((view.tip, goal)), np.stack((orientation, orientation))), seconds
 
@@ -283,8 +318,8 @@ def simulated_motion(
     if isinstance(path, str):
         if path not in PATHS:
             raise ValueError(f"the path is one of {', '.join(PATHS)}, not {path!r}")
-        # the tip centre touches the surface one radius above it
-        touch = _target(view, point, normal) + view.tip_radius * up
+        # the tip centre of a tool that touches the surface is as far above it as the tool goes down
+        touch = _target(view, point, normal) + view.reach(up) * up
         if path == "circle":
             path = CircleDrag(touch, up, radius=radius, period=period, depth=depth, height=height)
         elif path == "tap":
@@ -293,7 +328,7 @@ def simulated_motion(
             path = RandomMotion(seed, touch, radius=radius)
     begin = path.at(0.0)
     way, seconds = _way(view, begin.position, begin.orientation)
-    whole = _InDevice(_Then(way, seconds, path), view)
+    whole = _InDevice(_Then(way, seconds, path), view, held=view.whole)
     first = whole.at(0.0)
     # a throw-away one first: it loads the kernel, which must not happen while moving
     SimulatedHand(whole, GRIPS[grip], device).step(1e-3, NO_WRENCH)
@@ -321,7 +356,8 @@ def recorded_motion(
 
     With ``placement`` it goes where that says. Else it is fitted (:func:`bridge.recordings.fit`): over ``body`` (name)
     or over ``point`` with outward ``normal`` (by default the surface under the tool), its deepest sample ``depth``
-    below the surface, within ``extent`` m (a body's width by default), laid ``flat`` when asked. ``device_frame``: the
+    below the surface, within ``extent`` m (a body's width by default), laid ``flat`` when asked. A whole tool is turned
+    by as much as the hand turned since it began; a sphere tip is turned as the hand was. ``device_frame``: the
     recording already is in the device frame and is taken as it stands. ``loop``: there and back. Raises RecordingError
     or ValueError.
     """
@@ -329,14 +365,14 @@ def recorded_motion(
     if placement is None and not device_frame:
         if body is not None:
             lower, upper = view.box(body)
-            upper[2] += view.tip_radius
+            upper[2] += view.reach((0.0, 0.0, 1.0))
             placement = fit_to_box(motion, lower, upper, press_depth=depth, flat=flat, speed=speed)
             if extent is not None:
                 centre = ((lower[0] + upper[0]) / 2, (lower[1] + upper[1]) / 2, upper[2])
                 placement = fit(motion, centre, press_depth=depth, extent=extent, flat=flat, speed=speed)
         else:
             up = np.asarray(normal, dtype=float) / np.linalg.norm(normal)
-            touch = _target(view, point, normal) + view.tip_radius * up
+            touch = _target(view, point, normal) + view.reach(up) * up
             placement = fit(motion, touch, normal=normal, press_depth=depth, extent=extent, flat=flat, speed=speed)
     elif placement is None:
         placement = Placement(speed=speed)
@@ -345,11 +381,12 @@ def recorded_motion(
     if device_frame:
         table = ScriptedHand(seconds.tolist(), placed.positions, placed.orientations)
         return PathMotion(table.at, 0.0, float(seconds[-1]), loop=loop)
-    way, way_s = _way(view, placed.positions[0], placed.orientations[0])
+    orientations = view.as_held(placed.orientations) if view.whole else placed.orientations
+    way, way_s = _way(view, placed.positions[0], orientations[0])
     grid = np.arange(0.0, way_s, 0.005)
     points = [way.at(float(t)).position for t in grid]
     tips = np.concatenate((points, placed.positions))
-    tools = np.concatenate((np.tile(placed.orientations[0], (len(grid), 1)), placed.orientations))
+    tools = np.concatenate((np.tile(orientations[0], (len(grid), 1)), orientations))
     table = ScriptedHand(np.concatenate((grid, way_s + seconds)).tolist(), *view.to_device(tips, tools))
     return PathMotion(table.at, way_s, float(way_s + seconds[-1]), loop=loop)
 
@@ -360,8 +397,8 @@ def scripted_motion(
     """Way points from a file, joined by minimum-jerk reaches; tip centre in the scene, m (or poses of the device).
 
     TOML: an array of tables ``[[step]]`` with ``to = [x, y, z]`` (absent: stay), ``seconds``, and optionally
-    ``orientation`` ``[x, y, z, w]``. CSV: the columns of :mod:`bridge.recordings`. Raises RecordingError or
-    ValueError.
+    ``orientation`` ``[x, y, z, w]``, tool to scene (absent: as before; at first as the tool is turned now). CSV: the
+    columns of :mod:`bridge.recordings`. Raises RecordingError or ValueError.
     """
     path = FilePath(script)
     if not path.exists():
@@ -375,17 +412,19 @@ def scripted_motion(
             begin = _way(view, positions[0], orientations[0])[1]
             times = [0.0, *(begin + t for t in times)]
             positions = np.concatenate(([view.tip], positions))
-            orientations = np.concatenate((orientations[:1], orientations))
+            first = view.turn[None] if view.whole else orientations[:1]
+            orientations = np.concatenate((first, orientations))
     else:
         here = np.zeros(3) if device_frame else view.tip
-        times, positions, orientations = _read_steps(path, here)
+        turn = np.array((0.0, 0.0, 0.0, 1.0)) if device_frame else view.turn
+        times, positions, orientations = _read_steps(path, here, turn)
         begin = 0.0
     points = WayPoints(times, positions, orientations)
-    whole: Path = points if device_frame else _InDevice(points, view)
+    whole: Path = points if device_frame else _InDevice(points, view, held=False)
     return PathMotion(whole.at, begin, times[-1], loop=loop)
 
 
-def _read_steps(path: FilePath, start: np.ndarray) -> tuple[list[float], np.ndarray, np.ndarray]:
+def _read_steps(path: FilePath, start: np.ndarray, turn: np.ndarray) -> tuple[list[float], np.ndarray, np.ndarray]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -393,7 +432,7 @@ def _read_steps(path: FilePath, start: np.ndarray) -> tuple[list[float], np.ndar
     steps = content.get("step")
     if set(content) != {"step"} or not isinstance(steps, list) or not steps:
         raise RecordingError(f"{path}: a script is a list of tables [[step]] and nothing else, not {sorted(content)}")
-    times, positions, orientations = [0.0], [start], [np.array((0.0, 0.0, 0.0, 1.0))]
+    times, positions, orientations = [0.0], [start], [turn]
     for number, step in enumerate(steps, 1):
         where = f"{path}, step {number}"
         unknown = set(step) - {"to", "seconds", "orientation"} if isinstance(step, dict) else {"not a table"}

@@ -19,6 +19,7 @@ import numpy as np
 from bridge.moment import Moment, moment, moved_poses, rotate, rotation_matrix
 from bridge.view import Window, WindowClosed, check_display
 from haptics.states import EngagementState
+from rtcore.spatial import conjugate, multiply, quaternion
 
 SAMPLE_HZ = 500.0
 SMOOTHING_S = 0.025
@@ -103,7 +104,10 @@ def run_mouse(name: str = "default", duration: float | None = None, report: Call
         turn = rotation_matrix(row["workspace_orientation"])
         record = RingReader(runtime.ring_path).newest()
         tip = np.array(stored.start if record is None else record["output"]["proxy_position"], dtype=float)
-        offset = rotate(row["workspace_orientation"], stored.model.world["tip_offset"][:1])[0]
+        held = np.array(stored.start_orientation if record is None else record["output"]["proxy_orientation"])
+        # A mouse cannot turn anything: the tool stays turned as it is found.
+        orientation = multiply(conjugate(quaternion(row["workspace_orientation"])), quaternion(held))
+        offset = rotate(held, stored.model.world["tip_offset"][:1])[0]
         position = turn.T @ (tip - offset - np.array(row["workspace_position"])) / scale
 
         context = multiprocessing.get_context("spawn")
@@ -119,7 +123,7 @@ def run_mouse(name: str = "default", duration: float | None = None, report: Call
             while shared[4] == OPEN and window.is_alive():
                 goal = start + turn.T @ np.array(shared[0:3]) / scale
                 position = follow(position, goal, 1.0 / SAMPLE_HZ, speed_max)
-                render = client.exchange(position.tolist(), deadman=shared[3] > 0.0)
+                render = client.exchange(position.tolist(), orientation, deadman=shared[3] > 0.0)
                 if render.state == EngagementState.FAULT:
                     raise HapticdError("fault", "forces were stopped; `hapticd reset` allows them again")
                 if render.state == EngagementState.IDLE and time.monotonic() - asked > 1.0:

@@ -6,11 +6,12 @@ Drawn with :mod:`bridge.raster`, so it needs no display. What is hidden behind a
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bridge import raster
-from bridge.moment import Moment, body_triangles, moment, moved_poses
+from bridge.moment import Moment, body_triangles, moment, moved_poses, placed_triangles, tool_triangles
 from bridge.raster import Camera, Surface, encode, linear
 from haptics.tables import RECORD
 from rtcore.model import Model
@@ -25,6 +26,7 @@ BODY_COLOURS = (
 )
 TIP = (0.93, 0.30, 0.16)
 DEVICE = (0.16, 0.55, 0.86)
+TOOL = (0.95, 0.55, 0.30)
 FORCE = (0.05, 0.50, 0.36)
 INK = (38, 44, 52)
 FAINT_INK = (112, 122, 134)
@@ -68,13 +70,17 @@ class Trail:
 
 
 def subject(model: Model, bodies: list[np.ndarray], now: Moment | None, trail: Trail | None) -> np.ndarray:
-    """(n, 3) points that the picture has to show: the way of the tip and the bodies near it.
+    """(n, 3) points that the picture has to show: the way of the tip, a whole tool, and the bodies near it.
 
     Of a body many times larger than the way only what is around the way counts.
     """
     way = [] if trail is None else [trail.points]
     if now is not None:
         way.append(np.array([now.proxy, now.device]))
+        tool = tool_triangles(model)
+        if tool is not None:
+            way.append(placed_triangles(tool, now.proxy, now.proxy_turn).reshape(-1, 3))
+            way.append(placed_triangles(tool, now.device, now.device_turn).reshape(-1, 3))
     if not way:
         return np.concatenate([b.reshape(-1, 3) for b in bodies])
     points = np.concatenate(way)
@@ -164,9 +170,9 @@ def draw(
 ) -> np.ndarray:
     """Draw the scene: (height, width, 3) u1.
 
-    ``now`` adds tip, device and force arrow; ``trail`` the way of the tip, coloured up to its strongest force.
-    ``force_full`` is the force (N) whose arrow is a third of the picture. The view is chosen unless ``yaw`` or
-    ``pitch`` (rad) is given.
+    ``now`` adds the tool, what the device asks for (of a whole tool a transparent copy) and the force arrow; ``trail``
+    the way of the tip, coloured up to its strongest force. ``force_full`` is the force (N) whose arrow is a third of
+    the picture. The view is chosen unless ``yaw`` or ``pitch`` (rad) is given.
     """
     bodies = body_triangles(model, poses)
     shown = subject(model, bodies, now, trail)
@@ -187,7 +193,11 @@ def draw(
         camera = aim(centre, radius, yaw, pitch)
     camera = fit(camera, shown, width, height)
 
-    solid = Surface.join([raster.flat(t, BODY_COLOURS[i % len(BODY_COLOURS)], 0.10) for i, t in enumerate(bodies)])
+    surfaces = [raster.flat(t, BODY_COLOURS[i % len(BODY_COLOURS)], 0.10) for i, t in enumerate(bodies)]
+    tool = tool_triangles(model)
+    if tool is not None and now is not None:
+        surfaces.append(raster.flat(placed_triangles(tool, now.proxy, now.proxy_turn), TOOL, 0.15))
+    solid = Surface.join(surfaces)
     over = _marks(model, now, trail, radius, force_full)
     ghost = _ghost(model, now, radius)
 
@@ -198,15 +208,24 @@ def draw(
     out = camera.eye - camera.target
     sun_yaw = math.atan2(out[1], out[0]) - 0.9  # over the left shoulder of whoever looks
     lights = raster.cast(opaque, centre, reach, sun_yaw)
-    colour, depth = _backdrop(camera, lights, centre, radius, floor, big_width, big_height)
-    _lay(colour, depth, raster.shade(solid, lights, camera, big_width, big_height), 1.0, 0.0)
+    colour, depth = backdrop(camera, lights, centre, radius, floor, big_width, big_height)
+    lay(colour, depth, raster.shade(solid, lights, camera, big_width, big_height), 1.0, 0.0)
     if ghost is not None:
-        _lay(colour, depth, raster.shade(ghost, None, camera, big_width, big_height), 0.60, 0.38, keep_depth=True)
+        lay(colour, depth, raster.shade(ghost, None, camera, big_width, big_height), 0.60, 0.38, keep_depth=True)
     if over is not None:
-        _lay(colour, depth, raster.shade(over, lights, camera, big_width, big_height), 1.0, THROUGH)
-    small = colour.reshape(height, OVERSAMPLE, width, OVERSAMPLE, 3).mean(axis=(1, 3))
-    pixels = np.round(255.0 * encode(_tone(small))).astype(np.uint8)
-    return _letter(pixels, now, trail, title, _grid_spacing(radius))
+        lay(colour, depth, raster.shade(over, lights, camera, big_width, big_height), 1.0, THROUGH)
+    pixels = finish(colour, width, height)
+    keys = [(TIP, "tip") if tool is None else (TOOL, "tool"), (DEVICE, "device"), (FORCE, "force on the hand")]
+    keys = keys if now is not None else []
+    text = "" if now is None else " · ".join(part.strip() for part in now.text.strip().split("   "))
+    pixels = letter(pixels, title=title, text=text, keys=keys, spacing=grid_spacing(radius))
+    return pixels if trail is None or len(trail.points) < 2 else _scale_of_forces(pixels, float(trail.forces.max()))
+
+
+def finish(light: np.ndarray, width: int, height: int) -> np.ndarray:
+    """The picture (height, width, 3) u1 of linear light drawn OVERSAMPLE times as wide and high."""
+    small = light.reshape(height, OVERSAMPLE, width, OVERSAMPLE, 3).mean(axis=(1, 3))
+    return np.round(255.0 * encode(_tone(small))).astype(np.uint8)
 
 
 def _tone(light: np.ndarray) -> np.ndarray:
@@ -224,7 +243,8 @@ def _marks(model: Model, now: Moment | None, trail: Trail | None, radius: float,
         colours = force_colours(trail.forces, float(trail.forces.max()))
         parts.append(raster.tube(trail.points, np.full(len(trail.points), thick), colours, gloss=0.15))
     if now is not None:
-        parts.append(raster.ball(now.proxy, max(tip_radius, 1.6 * thick), TIP, 0.5))
+        if int(model.world[0]["tool_mesh_id"]) < 0:
+            parts.append(raster.ball(now.proxy, max(tip_radius, 1.6 * thick), TIP, 0.5))
         strength = float(np.linalg.norm(now.force))
         if strength > 1e-3:
             end = _arrow_end(now, radius, force_full)
@@ -244,14 +264,18 @@ def _ghost(model: Model, now: Moment | None, radius: float) -> Surface | None:
     if now is None:
         return None
     size = max(float(model.world[0]["tip_radius"]), 0.016 * radius)
-    parts = [raster.ball(now.device, size, DEVICE, 0.2)]
+    tool = tool_triangles(model)
+    if tool is None:
+        parts = [raster.ball(now.device, size, DEVICE, 0.2)]
+    else:
+        parts = [raster.flat(placed_triangles(tool, now.device, now.device_turn), DEVICE)]
     if np.linalg.norm(now.device - now.proxy) > 1e-4 * radius:
         ends = np.array([now.device, now.proxy])
         parts.append(raster.tube(ends, np.full(2, 0.005 * radius), np.tile(linear(DEVICE), (2, 1))))
     return Surface.join(parts)
 
 
-def _lay(
+def lay(
     colour: np.ndarray, depth: np.ndarray, layer: raster.Shaded, front: float, through: float, keep_depth: bool = False
 ) -> None:
     """Lay a shaded layer over the picture: ``front`` opaque where nearest, ``through`` where something hides it."""
@@ -264,13 +288,13 @@ def _lay(
         np.copyto(depth, layer.depth, where=drawn & nearer)
 
 
-def _grid_spacing(radius: float) -> float:
+def grid_spacing(radius: float) -> float:
     """A round length (1, 2 or 5 times a power of ten) of about a quarter of the radius, m."""
     power = 10.0 ** math.floor(math.log10(radius / 4.0))
     return max((m * power for m in (1.0, 2.0, 5.0) if m * power <= radius / 4.0), default=power)
 
 
-def _backdrop(
+def backdrop(
     camera: Camera, lights: raster.Lights, centre: np.ndarray, radius: float, floor: float, width: int, height: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Background with a floor that only catches shadows and a grid, and fades out: it is not part of the scene."""
@@ -298,7 +322,7 @@ def _backdrop(
     on_grid, _ = raster.illuminate(grid, up, camera.eye, np.zeros(len(grid)), lights)
     at = (points[hit, :2] - centre[:2] + 2.6 * radius) * ((cells - 1) / (5.2 * radius))
     light = _interpolate((on_grid / open_light).reshape(cells, cells, 3), at)
-    spacing = _grid_spacing(radius)
+    spacing = grid_spacing(radius)
     offset = points[hit, :2] / spacing
     # half a line's width in cells, never thinner than the pixel seen there
     pixel = along[hit] / (0.5 * height / math.tan(0.5 * camera.field_of_view)) / spacing
@@ -320,46 +344,64 @@ def _interpolate(grid: np.ndarray, at: np.ndarray) -> np.ndarray:
     return (1.0 - u) * low + u * high
 
 
-def _letter(pixels: np.ndarray, now: Moment | None, trail: Trail | None, title: str, spacing: float) -> np.ndarray:
-    from matplotlib import get_data_path
-    from PIL import Image, ImageDraw, ImageFont
+def letter(
+    pixels: np.ndarray, *, title: str, text: str, keys: list[tuple[tuple[float, float, float], str]], spacing: float
+) -> np.ndarray:
+    """Write a title, a line of text, what colours (sRGB, 0..1) mean and the spacing of the grid (m) on a picture."""
+    from PIL import Image, ImageDraw
 
     height, width = pixels.shape[:2]
     unit = height / 720.0
-    fonts = Path(get_data_path()) / "fonts" / "ttf"
-    small = ImageFont.truetype(str(fonts / "DejaVuSans.ttf"), round(15 * unit))
-    large = ImageFont.truetype(str(fonts / "DejaVuSans-Bold.ttf"), round(21 * unit))
+    small, large = _fonts(unit)
     image = Image.fromarray(pixels)
     pen = ImageDraw.Draw(image)
     left, top = 28 * unit, 24 * unit
     if title:
         pen.text((left, top), title, INK, font=large)
-    if now is not None:
-        parts = [part.strip() for part in now.text.strip().split("   ")]
-        pen.text((left, top + 32 * unit), " · ".join(parts), FAINT_INK, font=small)
-    keys = [(TIP, "tip"), (DEVICE, "device"), (FORCE, "force on the hand")] if now is not None else []
+    if text:
+        pen.text((left, top + 32 * unit), text, FAINT_INK, font=small)
     y = height - 34 * unit
     x = left
-    for colour, text in keys:
+    for colour, name in keys:
         size = 6 * unit
         middle = y + 9 * unit
         pen.ellipse((x, middle - size, x + 2 * size, middle + size), fill=tuple(round(255 * c) for c in colour))
-        pen.text((x + 19 * unit, y), text, FAINT_INK, font=small)
-        x += 19 * unit + pen.textlength(text, font=small) + 26 * unit
+        pen.text((x + 19 * unit, y), name, FAINT_INK, font=small)
+        x += 19 * unit + pen.textlength(name, font=small) + 26 * unit
     note = f"grid {1e3 * spacing:g} mm"
+    pen.text((width - 28 * unit - pen.textlength(note, font=small), y), note, FAINT_INK, font=small)
+    return np.asarray(image)
+
+
+def _fonts(unit: float) -> tuple[Any, Any]:
+    """A small and a large font for a picture `unit` times 720 pixels high."""
+    from matplotlib import get_data_path
+    from PIL import ImageFont
+
+    fonts = Path(get_data_path()) / "fonts" / "ttf"
+    small = ImageFont.truetype(str(fonts / "DejaVuSans.ttf"), round(15 * unit))
+    return small, ImageFont.truetype(str(fonts / "DejaVuSans-Bold.ttf"), round(21 * unit))
+
+
+def _scale_of_forces(pixels: np.ndarray, strongest: float) -> np.ndarray:
+    """Add what the colours of the way mean, 0 .. strongest (N)."""
+    from PIL import Image, ImageDraw
+
+    height, width = pixels.shape[:2]
+    unit = height / 720.0
+    small, _ = _fonts(unit)
+    image = Image.fromarray(pixels)
+    pen = ImageDraw.Draw(image)
     right = width - 28 * unit
-    pen.text((right - pen.textlength(note, font=small), y), note, FAINT_INK, font=small)
-    if trail is not None and len(trail.points) > 1:
-        strongest = float(trail.forces.max())
-        bar_width, bar_height = round(170 * unit), round(9 * unit)
-        colours = encode(force_colours(np.linspace(0.0, strongest, bar_width), strongest))
-        bar = np.round(255 * np.tile(colours[None], (bar_height, 1, 1))).astype(np.uint8)
-        x0, y0 = round(right - bar_width), round(top + 24 * unit)
-        image.paste(Image.fromarray(bar), (x0, y0))
-        pen.text((x0, y0 - 23 * unit), "way of the tip", FAINT_INK, font=small)
-        pen.text((x0, y0 + 13 * unit), "0", FAINT_INK, font=small)
-        end = f"{strongest:.2g} N"
-        pen.text((right - pen.textlength(end, font=small), y0 + 13 * unit), end, FAINT_INK, font=small)
+    bar_width, bar_height = round(170 * unit), round(9 * unit)
+    colours = encode(force_colours(np.linspace(0.0, strongest, bar_width), strongest))
+    bar = np.round(255 * np.tile(colours[None], (bar_height, 1, 1))).astype(np.uint8)
+    x, y = round(right - bar_width), round(48 * unit)
+    image.paste(Image.fromarray(bar), (x, y))
+    pen.text((x, y - 23 * unit), "way of the tip", FAINT_INK, font=small)
+    pen.text((x, y + 13 * unit), "0", FAINT_INK, font=small)
+    end = f"{strongest:.2g} N"
+    pen.text((right - pen.textlength(end, font=small), y + 13 * unit), end, FAINT_INK, font=small)
     return np.asarray(image)
 
 

@@ -115,7 +115,9 @@ HELLO_REPLY = (
     (
         "scene",
         "",
-        "`name`, `bodies` (list of `name`, `motion`, `triangles`), `tip_radius`, `start` (tip centre, scene, m)",
+        "`name`, `bodies` (list of `name`, `motion`, `triangles`), `tip_radius` (0 for a tool mesh), `tool` (`kind`: "
+        "`sphere` or `mesh`; `triangles`; `reach`: how far its surface goes from the tip centre, m), `start` (tip "
+        "centre, scene, m), `start_orientation` (tool -> scene)",
     ),
     ("lease_ms", "ms", "a lease without accepted samples and without `renew` lives so long"),
     ("hold_after_ms", "ms", "see [Time and age](#time-and-age)"),

@@ -297,6 +297,8 @@ class StoredAssembly:
     mesh_hashes: dict[str, str]
     start: list[float]
     """Tip centre at start, scene, m."""
+    start_orientation: list[float]
+    """Tool -> scene at start, xyzw."""
     base_directory: str
     versions: dict[str, Any]
 
@@ -316,6 +318,7 @@ def write_assembly(runtime: RuntimeDirectory, assembly: Any) -> None:
             "body_names": list(assembly.body_names),
             "mesh_hashes": dict(assembly.mesh_hashes),
             "start": [float(value) for value in np.asarray(assembly.start).reshape(-1)],
+            "start_orientation": [float(value) for value in assembly.start_orientation],
             "base_directory": str(getattr(assembly, "base_directory", "")),
             "versions": versions(),
         },
@@ -336,6 +339,7 @@ def read_assembly(runtime: RuntimeDirectory) -> StoredAssembly:
         body_names=extra["body_names"],
         mesh_hashes=extra["mesh_hashes"],
         start=extra["start"],
+        start_orientation=extra["start_orientation"],
         base_directory=extra["base_directory"],
         versions=extra["versions"],
     )

@@ -141,7 +141,7 @@ class Servo:
         self.model = stored.model
         self.settings = stored.settings
         self.budget = stored.budget
-        self._make_state = lambda: make_state(stored.model, stored.start)
+        self._make_state = lambda: make_state(stored.model, stored.start, stored.start_orientation)
         self._make_touch = lambda: make_touch(stored.settings)
         self.state = self._make_state()
         self.touch = self._make_touch()
@@ -204,8 +204,7 @@ class Servo:
 
     def put_snapshot(self) -> None:
         """Copy the state after the present tick into the ring."""
-        self._pack_snapshot(self.state, self.touch, self._snapshot)
-        self.ring.put_snapshot(self._tick_number, self._snapshot)
+        self.ring.put_snapshot(self._tick_number, self._pack_snapshot(self.state, self.touch, self._snapshot))
 
     # -- input -------------------------------------------------------------------------------------------------------
 

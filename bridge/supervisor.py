@@ -90,12 +90,24 @@ def facts_of(assembly: Any, name: str, endpoints: Mapping[str, str]) -> Facts:
                 for body, kind, count in zip(names, kinds, triangles, strict=True)
             ],
             "tip_radius": float(assembly.model.world["tip_radius"][0]),
+            "tool": _tool_facts(assembly),
             "start": [float(value) for value in assembly.start],
+            "start_orientation": [float(value) for value in assembly.start_orientation],
         },
         config=config,
         versions=versions(),
         body_names=tuple(names),
     )
+
+
+def _tool_facts(assembly: Any) -> dict[str, Any]:
+    """What the tool is: ``kind`` (sphere or mesh), ``triangles``, and ``reach``, m: its surface from the tip centre."""
+    model = assembly.model
+    mesh_id = int(model.world["tool_mesh_id"][0])
+    if mesh_id < 0:
+        return {"kind": "sphere", "triangles": 0, "reach": float(model.world["tip_radius"][0])}
+    reach = float(assembly.settings["tool_reach"][0])
+    return {"kind": "mesh", "triangles": int(model.meshes["triangle_count"][mesh_id]), "reach": reach}
 
 
 def check_ports_free(endpoints: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from bridge.exit_codes import ExitCode
-from bridge.moment import Moment, body_triangles, moment, moved_poses
+from bridge.moment import Moment, body_triangles, moment, moved_poses, tool_triangles
 from haptics.tables import RECORD
 from rtcore.model import Model
 
@@ -26,6 +26,9 @@ CHUNK_TRIANGLES = 20_000
 """PyBullet takes at most 131072 vertices per shape; larger meshes are shown in pieces."""
 
 TRAIL_POINTS = 500
+TIP_COLOUR = (0.93, 0.30, 0.16, 1.0)
+TOOL_COLOUR = (0.95, 0.55, 0.30, 1.0)
+GHOST_COLOUR = (0.16, 0.55, 0.86, 0.45)
 BODY_COLOURS = ((0.87, 0.85, 0.81, 1), (0.62, 0.71, 0.79, 1), (0.78, 0.70, 0.62, 1), (0.66, 0.74, 0.66, 1))
 
 
@@ -120,9 +123,14 @@ class Window:
         self.distance = 2.1 * self.radius
         self.pieces: list[list[int]] = [self._add_body(i) for i in range(len(model.bodies))]
         tip = float(model.world[0]["tip_radius"])
-        self._tip_size = max(tip, 0.012 * self.radius)
-        self._tip = self._add_ball(self._tip_size, (0.93, 0.30, 0.16, 1.0))
-        self._ghost = self._add_ball(self._tip_size, (0.16, 0.55, 0.86, 0.45))
+        tool = tool_triangles(model)
+        if tool is None:
+            size = max(tip, 0.012 * self.radius)
+            self._tool = [self._add_ball(size, TIP_COLOUR)]
+            self._ghost = [self._add_ball(size, GHOST_COLOUR)]
+        else:
+            self._tool = self._add_mesh(tool, TOOL_COLOUR)
+            self._ghost = self._add_mesh(tool, GHOST_COLOUR)
         self._trail: list[np.ndarray] = []
         self._items: dict[str, int] = {}
         self._shown_contacts = 0
@@ -160,33 +168,34 @@ class Window:
         )
 
     def _add_body(self, body_id: int) -> list[int]:
-        b, body = self._bullet, self._model.bodies[body_id]
+        body = self._model.bodies[body_id]
         mesh = self._model.meshes[int(body["mesh_id"])]
         first, count = int(mesh["triangle_first"]), int(mesh["triangle_count"])
         triangles = self._model.triangles["vertices"][first : first + count]
+        pieces = self._add_mesh(triangles, BODY_COLOURS[body_id % len(BODY_COLOURS)])
+        for piece in pieces:
+            self._move(piece, body["position"], body["orientation"])
+        return pieces
+
+    def _add_mesh(self, triangles: np.ndarray, colour: tuple[float, float, float, float]) -> list[int]:
+        """Show (n, 3, 3) triangles of a frame of their own, in as many pieces as it takes."""
         from bridge.raster import smooth_normals
 
+        b = self._bullet
         normals = smooth_normals(np.ascontiguousarray(triangles))
         pieces = []
-        for start in range(0, count, CHUNK_TRIANGLES):
+        for start in range(0, len(triangles), CHUNK_TRIANGLES):
             part = triangles[start : start + CHUNK_TRIANGLES].reshape(-1, 3)
             shape = b.createVisualShape(
                 b.GEOM_MESH,
                 vertices=part.tolist(),
                 indices=list(range(len(part))),
                 normals=normals[start : start + CHUNK_TRIANGLES].reshape(-1, 3).tolist(),
-                rgbaColor=BODY_COLOURS[body_id % len(BODY_COLOURS)],
+                rgbaColor=colour,
                 specularColor=[0.15, 0.15, 0.15],
                 physicsClientId=self._client,
             )
-            pieces.append(
-                b.createMultiBody(
-                    baseVisualShapeIndex=shape,
-                    basePosition=[float(c) for c in body["position"]],
-                    baseOrientation=[float(c) for c in body["orientation"]],
-                    physicsClientId=self._client,
-                )
-            )
+            pieces.append(b.createMultiBody(baseVisualShapeIndex=shape, physicsClientId=self._client))
         return pieces
 
     def _add_ball(self, radius: float, colour: tuple[float, float, float, float]) -> int:
@@ -215,8 +224,10 @@ class Window:
         if not self.is_open():
             raise WindowClosed
         try:
-            self._move(self._tip, now.proxy)
-            self._move(self._ghost, now.device)
+            for piece in self._tool:
+                self._move(piece, now.proxy, now.proxy_turn)
+            for piece in self._ghost:
+                self._move(piece, now.device, now.device_turn)
             if not self.gui:
                 return
             arrow = now.proxy + 0.5 * self.radius / force_full * now.force

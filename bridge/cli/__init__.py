@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import typer
 
-from bridge.cli import hands, logs, machine, running
+from bridge.cli import collision, hands, logs, machine, running
 from bridge.cli.errors import guarded
 
 RUN = "Run and feel"
@@ -32,6 +32,7 @@ COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
     },
     "Scene and machine": {
         "inspect": machine.inspect,
+        "ccd": collision.ccd,
         "schema": machine.schema,
         "doctor": machine.doctor,
         "compile": machine.compile_kernels,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bridge.cli.errors import fail
-from bridge.cli.options import Json, files
+from bridge.cli.options import Json, Size, files, pixels
 from bridge.cli.printing import print_json
 from bridge.exit_codes import ExitCode
 
@@ -143,7 +142,7 @@ def snapshot(
     way: Annotated[float | None, typer.Option("--way", min=0.0, help="Draw the tip's last so many s only.")] = None,
     yaw: Annotated[float | None, typer.Option("--yaw", help="Look from this angle around the vertical, deg.")] = None,
     pitch: Annotated[float | None, typer.Option("--pitch", help="Look from so far above the horizon, deg.")] = None,
-    size: Annotated[str, typer.Option("--size", help="Width x height, pixels.")] = "1280x720",
+    size: Size = "1280x720",
 ) -> int:
     """Draw the scene at one moment of a log as a PNG: the way of the tip, contacts and force. Needs no display.
 
@@ -155,15 +154,7 @@ def snapshot(
     """
     from bridge.picture import draw_log
 
-    width, height = _size(size)
+    width, height = pixels(size)
     yaw, pitch = (None if degrees is None else math.radians(degrees) for degrees in (yaw, pitch))
     print(draw_log(log, output, at=at, way=way, width=width, height=height, yaw=yaw, pitch=pitch))
     return ExitCode.OK
-
-
-def _size(text: str) -> tuple[int, int]:
-    """Width and height, pixels, from the text of ``--size``."""
-    width, _, height = text.partition("x")
-    if not (width.isdigit() and height.isdigit() and 64 <= int(width) <= 8192 and 64 <= int(height) <= 8192):
-        fail(f"--size {text!r} is not a width and a height from 64 to 8192 pixels, such as 1280x720", ExitCode.USAGE)
-    return int(width), int(height)

@@ -25,6 +25,9 @@ def inspect(
     ],
     scale: Annotated[float, typer.Option("--scale", help="Of a mesh or robot: its units to m.")] = 1.0,
     density: Annotated[float, typer.Option("--density", help="For its mass, kg/m3.")] = 1000.0,
+    resolve: Annotated[
+        bool, typer.Option("--resolve", help="CONFIG: move the tool's start, where it is not free, as `run` would.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Report what a mesh, robot or scene holds, what is wrong with it, and what the daemon will do about each.
@@ -36,10 +39,12 @@ def inspect(
         hapticd inspect pybullet_data:duck.obj
 
         hapticd inspect configs/demo.toml --json
+
+        hapticd inspect scene.toml --resolve
     """
     from bridge.scene.inspect import inspect_path
 
-    report = inspect_path(target, scale=scale, density=density)
+    report = inspect_path(target, scale=scale, density=density, resolve=resolve)
     if as_json:
         print_json(report.to_dict())
     else:

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from bridge.cli.errors import fail
+from bridge.exit_codes import ExitCode
+
 
 def files(*endings: str) -> Callable[[str], list[str]]:
     """A completion: folders, and files with one of these endings."""
@@ -35,4 +38,13 @@ Name = Annotated[
         "--name", "-n", envvar="HAPTICD_NAME", help="Which daemon, when several run.", autocompletion=_running
     ),
 ]
+Size = Annotated[str, typer.Option("--size", help="Of the picture: width x height, pixels.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def pixels(text: str) -> tuple[int, int]:
+    """Width and height, pixels, from the text of ``--size``."""
+    width, _, height = text.partition("x")
+    if not (width.isdigit() and height.isdigit() and 64 <= int(width) <= 8192 and 64 <= int(height) <= 8192):
+        fail(f"--size {text!r} is not a width and a height from 64 to 8192 pixels, such as 1280x720", ExitCode.USAGE)
+    return int(width), int(height)

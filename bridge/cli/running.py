@@ -34,6 +34,10 @@ def run(
         Clocking | None,
         typer.Option("--clocking", help="free: the daemon's clock; triggered: one tick per sample. Overrides CONFIG."),
     ] = None,
+    resolve: Annotated[
+        bool,
+        typer.Option("--resolve", help="Move the tool's start, where it is not free, by the shortest way found."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line about start and end.")] = False,
 ) -> int:
     """Run the daemon on a scene until it is stopped (Ctrl-C, `hapticd stop`) or the duration is over.
@@ -47,6 +51,8 @@ def run(
         hapticd run configs/demo.toml --duration 10 --log out/run.mcap
 
         hapticd run configs/demo.toml --name left --clocking triggered
+
+        hapticd run scene.toml --resolve
     """
     from bridge.daemon import run_config
 
@@ -57,6 +63,7 @@ def run(
         log=log,
         view=view,
         clocking=clocking.value if clocking else None,
+        resolve=resolve,
         as_json=as_json,
     )
 

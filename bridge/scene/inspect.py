@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
+from bridge.scene import paths
 from bridge.scene.cache import PreparedMesh, prepare
+from bridge.scene.crossings import Crossings, crossings
 from bridge.scene.errors import SceneError
 from bridge.scene.mesh import FORMATS, read_bytes
-from bridge.scene.paths import resolve
 from bridge.scene.robots import Link, Robot, read_robot
 from bridge.scene.sources import Source
 from bridge.scene.topology import Topology, analyse
@@ -22,6 +24,14 @@ from rtcore.tables import MAX_TREE_DEPTH
 ROBOT_FORMATS = (".urdf", ".sdf", ".xml", ".mjcf")
 SHOWN_LOOPS = 20
 SHOWN_ITEMS = 10
+DEFAULT_DENSITY = 1000.0
+"""kg/m3, of a tool mesh, which has no density of its own to say."""
+SHOWN_FACES = 5
+"""Faces that a finding names."""
+NEEDLE = 1e-3
+"""A face is a needle when its height over its longest edge is below this share of it."""
+CRACK = 1e-6
+"""Different vertices nearer than this share of the mesh's diagonal were surely meant to be one."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,10 @@ class Finding:
     """What was found."""
     daemon: str
     """What the daemon will do about it."""
+    count: int = 0
+    """How many faces, edges or vertices it is about"""
+    faces: list[int] = field(default_factory=list)
+    """The first SHOWN_FACES of them, by their number in the file"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,17 @@ class MeshReport:
     degenerate_faces: list[int]
     duplicate_faces: list[int]
     unused_vertices: int
+    duplicate_vertices: int
+    """Vertices of the file that lie where an earlier one does"""
+    near_vertices: int
+    """Vertices that have another one, not equal, within CRACK"""
+    needle_faces: list[int]
+    self_crossings: int
+    """Pairs of faces that go through each other and share no vertex"""
+    self_crossings_complete: bool
+    """False: the time for looking ran out, there may be more"""
+    never_culled: int
+    """Faces that are never left out as receding: the side they look to need not be the outside"""
     density: float
     volume: float | None
     mass: float | None
@@ -163,6 +188,7 @@ def inspect_path(
     card: str = "simulated",
     tick_hz: float = 1000.0,
     workspace_scale: float = 1.0,
+    resolve: bool = False,
 ) -> InspectReport:
     """Inspect a mesh, a robot file or a configuration, by its ending; ``pybullet_data:`` names are understood.
 
@@ -173,14 +199,15 @@ def inspect_path(
         density: kg/m3.
         card: device whose top speed the walls are compared with.
         workspace_scale: scene metres per device metre.
+        resolve: of a configuration, move a start that is not free, as the daemon would when asked to.
 
     Raises:
         SceneError, bridge.config.ConfigError, haptics.cards.CardError: the file cannot be used.
     """
-    file = resolve(str(path))
+    file = paths.resolve(str(path))
     suffix = file.suffix.lower()
     if suffix == ".toml":
-        return _inspect_configuration(file)
+        return _inspect_configuration(file, resolve)
     travel = _travel(load_card(card), workspace_scale, tick_hz)
     if suffix in ROBOT_FORMATS:
         robot = read_robot(file, scale=scale)
@@ -224,6 +251,8 @@ def report_mesh(name: str, mesh: PreparedMesh, density: float, travel: float) ->
     else:
         orientation = "inconsistent" if not topology.consistent else "open"
     wall = thinnest_wall(mesh.faces, mesh.nodes, mesh.triangles, inward)
+    crossed = crossings(mesh.nodes, mesh.triangles)
+    needles = np.setdiff1d(_needles(mesh.vertices, mesh.faces), topology.degenerate_faces)
     at_edges = mesh.vertices[topology.non_manifold_edges].mean(axis=1) if len(topology.non_manifold_edges) else []
     report = MeshReport(
         name=name,
@@ -254,6 +283,12 @@ def report_mesh(name: str, mesh: PreparedMesh, density: float, travel: float) ->
         degenerate_faces=topology.degenerate_faces.tolist(),
         duplicate_faces=topology.duplicate_faces.tolist(),
         unused_vertices=topology.unused_vertices,
+        duplicate_vertices=mesh.welded,
+        near_vertices=_near(points, CRACK * float(np.linalg.norm(upper - lower))),
+        needle_faces=needles.tolist(),
+        self_crossings=crossed.pairs,
+        self_crossings_complete=crossed.complete,
+        never_culled=int((mesh.triangles["open"] != 0).sum()),
         density=density,
         volume=None if properties is None else properties.volume,
         mass=None if properties is None else properties.mass,
@@ -267,12 +302,47 @@ def report_mesh(name: str, mesh: PreparedMesh, density: float, travel: float) ->
         findings=[],
         notes=mesh.notes,
     )
-    report.findings.extend(_findings(report, topology))
+    report.findings.extend(_findings(report, topology, mesh.faces, crossed))
     return report
 
 
-def _findings(report: MeshReport, topology: Topology) -> list[Finding]:
-    found = [_closedness(report, topology), _orientation(report)]
+def _needles(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """Rows of faces whose height is below NEEDLE times their longest edge."""
+    corners = vertices[faces]
+    edges = np.roll(corners, -1, axis=1) - corners
+    square = (edges**2).sum(axis=2).max(axis=1)
+    return np.flatnonzero(np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1) < NEEDLE * square)
+
+
+def _near(points: np.ndarray, reach: float) -> int:
+    """How many of the points (n, 3) have another one within reach (m)."""
+    if len(points) < 2:
+        return 0
+    distance, _ = cKDTree(points).query(points, k=2, distance_upper_bound=reach)
+    return int(np.isfinite(distance[:, 1]).sum())
+
+
+def _faces_at(faces: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Rows of faces (m, 3) that have one of the edges (k, 2; lower vertex first)."""
+    count = int(faces.max()) + 1
+    wanted = edges[:, 0] * count + edges[:, 1]
+    ends = np.sort(np.stack((faces, np.roll(faces, -1, axis=1)), axis=2), axis=2)
+    return np.flatnonzero(np.isin(ends[:, :, 0] * count + ends[:, :, 1], wanted).any(axis=1))
+
+
+def _some(faces: Any) -> str:
+    """The first few numbers of faces, for people."""
+    shown = [int(face) for face in faces[:SHOWN_FACES]]
+    word = "face" if len(faces) == 1 else "faces"
+    return f"{word} {', '.join(map(str, shown))}{', ...' if len(faces) > SHOWN_FACES else ''}"
+
+
+def _first(faces: Any) -> list[int]:
+    return [int(face) for face in faces[:SHOWN_FACES]]
+
+
+def _findings(report: MeshReport, topology: Topology, faces: np.ndarray, crossed: Crossings) -> list[Finding]:
+    found = [_closedness(report, topology, faces), _orientation(report, topology, faces)]
     if report.components > 1:
         cavities = f", {report.cavities} of them cavities" if report.cavities else ""
         found.append(
@@ -284,13 +354,16 @@ def _findings(report: MeshReport, topology: Topology) -> list[Finding]:
             )
         )
     if report.non_manifold_edges:
+        at = _faces_at(faces, topology.non_manifold_edges)
         found.append(
             Finding(
                 "non_manifold",
                 "note",
                 f"{report.non_manifold_edges} edges have more than two faces, first at "
-                f"{_point(report.non_manifold_at[0])} m",
-                "is not concerned: contact is with single triangles",
+                f"{_point(report.non_manifold_at[0])} m; {_some(at)}",
+                "keeps every face there solid from both sides and never leaves one out as receding",
+                report.non_manifold_edges,
+                _first(at),
             )
         )
     if report.degenerate_faces:
@@ -298,8 +371,22 @@ def _findings(report: MeshReport, topology: Topology) -> list[Finding]:
             Finding(
                 "degenerate",
                 "note",
-                f"{len(report.degenerate_faces)} faces have no area, first face {report.degenerate_faces[0]}",
+                f"{len(report.degenerate_faces)} faces have no area: {_some(report.degenerate_faces)}",
                 "keeps them as the lines or points that they are; they stay solid",
+                len(report.degenerate_faces),
+                _first(report.degenerate_faces),
+            )
+        )
+    if report.needle_faces:
+        found.append(
+            Finding(
+                "needle",
+                "note",
+                f"{len(report.needle_faces)} faces are needles, more than {1.0 / NEEDLE:g} times as long as high: "
+                f"{_some(report.needle_faces)}",
+                "keeps them; distances to them are exact to rounding, and they stay solid",
+                len(report.needle_faces),
+                _first(report.needle_faces),
             )
         )
     if report.duplicate_faces:
@@ -307,11 +394,15 @@ def _findings(report: MeshReport, topology: Topology) -> list[Finding]:
             Finding(
                 "duplicate",
                 "note",
-                f"{len(report.duplicate_faces)} faces have the corners of an earlier one, first face "
-                f"{report.duplicate_faces[0]}",
+                f"{len(report.duplicate_faces)} faces have the corners of an earlier one: "
+                f"{_some(report.duplicate_faces)}",
                 "keeps them; they cost time and change nothing",
+                len(report.duplicate_faces),
+                _first(report.duplicate_faces),
             )
         )
+    found += _vertices(report)
+    found.append(_self_crossing(crossed))
     found.append(_wall(report))
     if report.unused_vertices:
         found.append(
@@ -335,7 +426,50 @@ def _findings(report: MeshReport, topology: Topology) -> list[Finding]:
     return found
 
 
-def _closedness(report: MeshReport, topology: Topology) -> Finding:
+def _vertices(report: MeshReport) -> list[Finding]:
+    found = []
+    if report.duplicate_vertices:
+        found.append(
+            Finding(
+                "duplicate_vertices",
+                "ok",
+                f"{report.duplicate_vertices} vertices of the file lie exactly where an earlier one does",
+                "takes them as one vertex to know which faces are neighbours; no coordinate is changed",
+                report.duplicate_vertices,
+            )
+        )
+    if report.near_vertices:
+        found.append(
+            Finding(
+                "near_vertices",
+                "note",
+                f"{report.near_vertices} vertices have another one within {CRACK:g} of the size that is not equal",
+                "leaves them as they are: edges there count as borders, so their faces are never left out as receding; "
+                "the crack is too narrow for any tool",
+                report.near_vertices,
+            )
+        )
+    return found
+
+
+def _self_crossing(crossed: Crossings) -> Finding:
+    cut = "" if crossed.complete else "; looking for more was cut short by time"
+    if crossed.pairs == 0:
+        return Finding(
+            "self_crossing", "ok" if crossed.complete else "note", f"no two faces cross{cut}", "needs nothing"
+        )
+    named = ", ".join(f"{a} and {b}" for a, b in crossed.named[:SHOWN_FACES].tolist())
+    return Finding(
+        "self_crossing",
+        "note",
+        f"{crossed.pairs} pairs of faces go through each other ({len(crossed.faces)} faces), such as {named}{cut}",
+        "keeps both surfaces: each is solid wherever it is, also the parts inside the other",
+        crossed.pairs,
+        _first(crossed.faces),
+    )
+
+
+def _closedness(report: MeshReport, topology: Topology, faces: np.ndarray) -> Finding:
     if report.closed:
         return Finding("closed", "ok", "closed: every edge has two faces", "keeps the tool on its side of it")
     if not topology.loops:
@@ -346,25 +480,37 @@ def _closedness(report: MeshReport, topology: Topology) -> Finding:
             "keeps the tool on its side of it",
         )
     largest = topology.loops[0]
+    at = _faces_at(faces, topology.boundary_edges)
     return Finding(
         "closed",
         "note",
         f"open: {report.boundary_edges} boundary edges in {report.open_loops} loop(s), the longest "
-        f"{largest.length:.4g} m round {_point(largest.centre.tolist())} m",
-        "treats every face as a sheet that is solid from both sides; the tool can go through the opening, if it fits, "
-        "and never through a face",
+        f"{largest.length:.4g} m round {_point(largest.centre.tolist())} m; {_some(at)}",
+        "treats every face as a sheet that is solid from both sides and never leaves one out as receding; the tool can "
+        "go through the opening, if it fits, and never through a face",
+        report.boundary_edges,
+        _first(at),
     )
 
 
-def _orientation(report: MeshReport) -> Finding:
-    solid = "is not concerned: faces are solid from both sides"
+def _orientation(report: MeshReport, topology: Topology, faces: np.ndarray) -> Finding:
+    solid = "keeps faces solid from both sides and never leaves one of these parts out as receding"
     if report.orientation == "outward":
         return Finding("orientation", "ok", "all faces look outwards", "renders forces away from the surface")
     if report.orientation == "inward":
-        return Finding("orientation", "note", "all faces look inwards (inside out)", solid)
+        inside_out = topology.inward_faces
+        text = f"all faces look inwards (inside out): {_some(inside_out)}"
+        return Finding("orientation", "note", text, solid, len(inside_out), _first(inside_out))
     if report.orientation == "inconsistent":
+        at = _faces_at(faces, topology.inconsistent_edges)
+        count = len(topology.inconsistent_edges)
         return Finding(
-            "orientation", "note", "neighbouring faces look different ways", f"{solid}; no volume or mass can be given"
+            "orientation",
+            "note",
+            f"neighbouring faces look different ways at {count} edges: {_some(at)}",
+            f"{solid}; no volume or mass can be given",
+            count,
+            _first(at),
         )
     return Finding("orientation", "ok", "no inside, so no volume or mass", solid)
 
@@ -417,15 +563,18 @@ def _robot_facts(robot: Robot, reports: list[MeshReport]) -> dict[str, Any]:
     }
 
 
-def _inspect_configuration(path: Path) -> InspectReport:
-    from bridge.assemble import assemble, place_bodies, robot_of
+def _inspect_configuration(path: Path, resolve: bool) -> InspectReport:
+    from bridge.assemble import TOOL, assemble, place_bodies, robot_of, tool_mesh
     from bridge.config import load_config
 
     config = load_config(path)
-    assembly = assemble(config, path.parent, source=str(path))
+    assembly = assemble(config, path.parent, source=str(path), resolve=resolve)
     placed, _ = place_bodies(config, path.parent)
     travel = _travel(assembly.card, config.workspace.scale, config.rates.tick_hz)
     reports = [report_mesh(body.name, body.mesh, body.config.density, travel) for body in placed]
+    tool = tool_mesh(config, path.parent, [])
+    if tool is not None:
+        reports.append(report_mesh(TOOL, tool, DEFAULT_DENSITY, travel))
     links = []
     for body in config.scene.bodies:
         if body.urdf is not None:
@@ -441,7 +590,7 @@ def _inspect_configuration(path: Path) -> InspectReport:
         "box_lower": boxes[:, 0].min(axis=0).tolist(),
         "box_upper": boxes[:, 1].max(axis=0).tolist(),
         **assembly.eps,
-        "tip_radius": config.tool.tip_radius,
+        **_tool(config, tool),
         "tool_start": list(assembly.start),
         "clearance_at_start": assembly.clearance,
         "device": assembly.card.name,
@@ -450,6 +599,15 @@ def _inspect_configuration(path: Path) -> InspectReport:
         "travel_per_tick": travel,
     }
     return InspectReport("configuration", str(path), reports, links, facts, assembly.notes)
+
+
+def _tool(config: Any, mesh: PreparedMesh | None) -> dict[str, Any]:
+    """What the tool is; reach is that of its farthest point from the tip centre, m."""
+    if mesh is None:
+        return {"tool": "sphere tip", "tip_radius": config.tool.tip_radius}
+    kind = config.tool.mesh or config.tool.primitive
+    reach = float(np.linalg.norm(mesh.vertices[np.unique(mesh.faces)], axis=1).max())
+    return {"tool": kind, "tool_triangles": len(mesh.faces), "tool_reach": reach}
 
 
 def _point(values: list[float]) -> str:

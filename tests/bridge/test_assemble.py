@@ -1,12 +1,13 @@
 """From a configuration to the tables of the servo: complete, in order, deterministic, and only with a free start."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from bridge.assemble import assemble
+from bridge.assemble import TOOL, assemble
 from bridge.config import ConfigError, load_config, parse_config
 from bridge.model_file import load_model, save_model
 from bridge.scene.errors import MeshError, SceneError
@@ -38,14 +39,15 @@ START = "[tool]\nstart = [0, 0, 2]\n"
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_the_projects_scenes_can_be_run(path):
     assembly = assemble(load_config(path), path.parent)
-    assert len(assembly.body_names) == len(assembly.model.bodies) == len(assembly.mesh_hashes)
+    assert len(assembly.body_names) == len(assembly.model.bodies) == len(assembly.mesh_hashes.keys() - {TOOL})
     assert assembly.clearance > assembly.eps["eps_safety"]
     settings = assembly.settings[0]
     # The device can reach the place where the tool starts.
     reach = assembly.card.workspace_radius * settings["scale"]
     assert np.linalg.norm(settings["workspace_position"] - assembly.start) < reach
-    # Objects of a hand's size.
-    assert 0.05 < assembly.eps["eps_safety"] / (0.010 / 50.0) < 0.6
+    # Objects of a hand's size: the default distances are shares of it.
+    if assembly.config.scene.eps_safety is None:
+        assert 0.05 < assembly.eps["eps_safety"] / (0.010 / 50.0) < 0.6
 
 
 def test_bodies_poses_kinds_and_friction():
@@ -224,3 +226,91 @@ def test_other_units_are_noticed():
     assert any(
         "is it in metres" in note for note in made(box(size="[100, 100, 100]") + "[tool]\nstart = [0, 0, 90]\n").notes
     )
+
+
+def mesh_tool(start: str, size="[0.2, 0.2, 0.2]", more="") -> str:
+    return f'[tool]\nprimitive = "box"\nsize = {size}\nstart = {start}\n{more}\n'
+
+
+def refused(text: str) -> str:
+    with pytest.raises(SceneError) as caught:
+        made(text)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def depths(sentence: str) -> list[float]:
+    return [float(number) for number in re.findall(r"\(([0-9.e-]+) m deep\)", sentence)]
+
+
+def test_a_tool_mesh_that_starts_too_near_is_refused_with_the_gap():
+    eps = made(box() + mesh_tool("[0, 0, 2]")).eps["eps_safety"]
+    said = refused(box() + mesh_tool(f"[0, 0, {0.6 + 0.9 * eps}]"))
+    assert f"it is {0.9 * eps:.4g} m from 'a', nearer than eps_safety" in said
+    assembly = made(box() + mesh_tool(f"[0, 0, {0.6 + 1.001 * eps}]"))
+    assert assembly.clearance == pytest.approx(1.001 * eps, rel=1e-6)
+
+
+def test_a_penetrating_start_names_every_body_and_how_deep():
+    """Boxes face to face: the shortest way apart is along the axis with the least overlap."""
+    bodies = box() + box("b", more="pose.position = [1.15, 0, 0]\n") + box("far", more="pose.position = [0, 0, -5]\n")
+    said = refused(bodies + mesh_tool("[0.59, 0.1, 0.05]"))
+    # The tool reaches from 0.49 to 0.69: 0.01 into a, which ends at 0.5; and 0.04 into b, which begins at 0.65.
+    assert "it penetrates 'a' (" in said and "it penetrates 'b' (" in said and "far" not in said
+    assert depths(said) == pytest.approx([0.01, 0.04], rel=5e-3)
+
+
+def test_a_tool_wholly_inside_a_solid_is_a_penetration_and_in_a_room_it_is_not():
+    said = refused(box() + mesh_tool("[0.1, 0, 0]"))
+    assert "it is wholly inside 'a'" in said
+    # 0.5 - 0.1 to the face, and 0.2 for the tool itself, less 0 for the place of its centre.
+    assert depths(said) == pytest.approx([0.5], rel=5e-3)
+    # Small body in a large hollow tool: as bad, seen from the other side.
+    said = refused(box(size="[0.1, 0.1, 0.1]") + mesh_tool("[0, 0, 0]", "[1, 1, 1]"))
+    assert "'a' is wholly inside it" in said and depths(said) == pytest.approx([0.55], rel=5e-3)
+
+
+def test_resolve_moves_the_start_by_the_shortest_way():
+    config = parse_config(box() + mesh_tool("[0, 0.1, 0.55]"))
+    assembly = assemble(config, ".", resolve=True)
+    eps = assembly.eps["eps_safety"]
+    np.testing.assert_allclose(assembly.start, (0.0, 0.1, 0.6 + eps), atol=2e-3 * 0.05 + 0.03 * 0.05)
+    assert assembly.clearance >= eps and assembly.config.tool.start == assembly.start
+    assert any("tool.start was moved by 0.05" in note for note in assembly.notes)
+    free = assemble(parse_config(box() + mesh_tool("[0, 0, 2]")), ".", resolve=True)
+    assert free.start == (0, 0, 2) and any("free as it is" in note for note in free.notes)
+
+
+def test_resolve_finds_the_way_out_of_several_bodies_at_once():
+    """In a corner of three plates the tool has to leave along all three axes."""
+    plates = "".join(
+        box(name, size, f"pose.position = {at}\n")
+        for name, size, at in (
+            ("floor", "[1, 1, 0.02]", "[0.5, 0.5, -0.01]"),
+            ("left", "[0.02, 1, 1]", "[-0.01, 0.5, 0.5]"),
+            ("back", "[1, 0.02, 1]", "[0.5, -0.01, 0.5]"),
+        )
+    )
+    assembly = assemble(parse_config(plates + mesh_tool("[0.09, 0.08, 0.09]")), ".", resolve=True)
+    eps = assembly.eps["eps_safety"]
+    least = np.linalg.norm([0.01 + eps, 0.02 + eps, 0.01 + eps])
+    moved = float(np.linalg.norm(np.array(assembly.start) - (0.09, 0.08, 0.09)))
+    assert min(assembly.start) >= 0.1 + eps - 1e-12 and least <= moved < 1.1 * least
+
+
+def test_resolve_gives_up_where_no_short_way_is_free():
+    text = box() + mesh_tool("[0, 0, 0]", "[3, 3, 3]")
+    with pytest.raises(SceneError, match=r"no translation up to 0\.866 m .* was found"):
+        assemble(parse_config(text), ".", resolve=True)
+
+
+def test_resolve_moves_a_sphere_tip_out_and_not_in():
+    assembly = assemble(parse_config(box() + "[tool]\ntip_radius = 0.01\nstart = [0, 0, 0.499]\n"), ".", resolve=True)
+    assert assembly.start[2] == pytest.approx(0.51 + assembly.eps["eps_safety"], rel=1e-3)
+
+
+def test_bodies_may_overlap_each_other_and_a_note_says_so():
+    crossing = made(box() + box("b", more="pose.position = [0.9, 0.2, 0.3]\n") + START)
+    assert any("'a' and 'b'" in note and "overlap each other, which is allowed" in note for note in crossing.notes)
+    touching = made(box() + box("b", more="pose.position = [1, 0, 0]\n") + START)
+    assert not any("overlap" in note for note in touching.notes)

@@ -29,7 +29,7 @@ WRONG = [
     ("frction_static = 1\n", "scene.body[0] ('a').frction_static", "1", "did you mean `friction_static`?"),
     ("[coupling]\nstifness = 10\n", "coupling.stifness", "10", "did you mean `stiffness`?"),
     ("[scen]\na = 1\n", "scen", "{'a': 1}", "did you mean `scene`?"),
-    ("[tool]\nzzz = 1\n", "tool.zzz", "1", "known keys here: tip_radius, tip_offset, start"),
+    ("[tool]\nzzz = 1\n", "tool.zzz", "1", "tip_radius, tip_offset, pose, start, start_orientation"),
     ('motion = "statc"\n', "scene.body[0] ('a').motion", "'statc'", "did you mean 'static'?"),
     (
         "friction_static = 0.1\n",
@@ -90,6 +90,14 @@ WRONG = [
         "'a/b'",
         "letters",
     ),
+    (
+        '[tool]\nmesh = "a.obj"\nprimitive = "box"\nsize = [1, 1, 1]\n',
+        "tool",
+        "`mesh` and `primitive`",
+        "takes one of",
+    ),
+    ('[tool]\nmesh = "a.obj"\ntip_radius = 0.01\n', "tool.tip_radius", "0.01", "belongs to a sphere tip"),
+    ('[tool]\nprimitive = "box"\nsize = [1, 1]\n', "tool.size", "[1.0, 1.0]", "must be 3 number(s)"),
     ("[safety]\nhold_after_ms = 50\n", "safety.stale_after_ms", "20.0", "greater than hold_after_ms (50)"),
     ("[safety]\nlease_ms = 10\n", "safety.lease_ms", "10.0", "greater than stale_after_ms (20)"),
     ('[sockets]\nhost = "0.0.0.0"\n', "sockets.host", "'0.0.0.0'", "must be a loopback address"),

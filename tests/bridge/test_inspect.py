@@ -142,6 +142,27 @@ def test_a_configuration(tmp_path):
     json.dumps(report.to_dict(), allow_nan=False)
 
 
+def test_the_tool_of_a_configuration_is_inspected_too(tmp_path):
+    """A sphere tip is told in a line; a mesh or primitive is counted and looked at like a body."""
+    path = tmp_path / "scene.toml"
+    body = '[[scene.body]]\nname = "sheet"\nprimitive = "plate"\nsize = [0.2, 0.2, 0.002]\n'
+    path.write_text(body + "[tool]\ntip_radius = 0.01\nstart = [0, 0, 0.05]\n")
+    report = inspect_path(path)
+    assert (report.facts["tool"], report.facts["tip_radius"]) == ("sphere tip", 0.01)
+    assert [mesh.name for mesh in report.meshes] == ["sheet"]
+    path.write_text(
+        body + '[tool]\nprimitive = "box"\nsize = [0.01, 0.02, 0.03]\nstart = [0, 0, 0.05]\ntip_offset = [0, 0, -0.1]\n'
+        "pose.position = [0, 0, -0.085]\n"
+    )
+    report = inspect_path(path)
+    assert (report.facts["tool"], report.facts["tool_triangles"]) == ("box", 12)
+    # the lower end is the tip centre: the farthest corners are those of the upper end
+    assert report.facts["tool_reach"] == pytest.approx(np.linalg.norm((0.005, 0.01, 0.03)), rel=1e-12)
+    assert "tip_radius" not in report.facts
+    assert report.meshes[1].name == "[tool]" and report.meshes[1].triangles == 12
+    assert report.meshes[1].lower[2] == pytest.approx(0.0, abs=1e-15)
+
+
 def test_files_that_cannot_be_inspected(tmp_path):
     with pytest.raises(MeshError, match="does not exist"):
         inspect_path(tmp_path / "none.stl")
@@ -151,3 +172,117 @@ def test_files_that_cannot_be_inspected(tmp_path):
         inspect_path(tmp_path / "none.toml")
     with pytest.raises(SceneError, match=r"unknown kind of file '\.txt'"):
         inspect_path(tmp_path / "a.txt")
+
+
+def write_and_look(path, vertices, faces):
+    (mesh,) = inspect_path(obj(path, vertices, faces)).meshes
+    return mesh, {f.topic: f for f in mesh.findings}
+
+
+def test_faces_at_borders_and_odd_edges_are_named(tmp_path):
+    """Of a box the two faces of the top left out: the four at the rim are those with a corner edge up there."""
+    box = make_primitive("box", (0.1, 0.2, 0.3))
+    top = (box.vertices[box.faces][:, :, 2] > 0.149).all(axis=1)
+    kept = box.faces[~top]
+    _, said = write_and_look(tmp_path / "open.obj", box.vertices, kept)
+    rim = [i for i, face in enumerate(kept) if (box.vertices[face][:, 2] > 0.149).sum() == 2]
+    assert said["closed"].count == 4 and said["closed"].faces == rim[:5]
+    assert "never leaves one out as receding" in said["closed"].daemon
+    # A fin on one edge of the box: three faces there.
+    fin = np.concatenate((box.vertices, [[0.2, 0.2, 0.3]]))
+    edge = box.faces[0][:2]
+    mesh, said = write_and_look(tmp_path / "fin.obj", fin, np.concatenate((box.faces, [[*edge, 8]])))
+    at = [i for i, face in enumerate(box.faces) if set(edge) <= set(face)]
+    assert said["non_manifold"].count == 1 and said["non_manifold"].faces == [*at, 12]
+    assert "never leaves one out" in said["non_manifold"].daemon and mesh.never_culled > 0
+
+
+def test_inverted_parts_are_counted_and_never_culled(tmp_path):
+    box = make_primitive("box", (0.1, 0.2, 0.3))
+    mesh, said = write_and_look(tmp_path / "in.obj", box.vertices, box.faces[:, ::-1])
+    assert said["orientation"].count == 12 and said["orientation"].faces == [0, 1, 2, 3, 4]
+    assert mesh.never_culled == 12 and "never leaves" in said["orientation"].daemon
+    faces = box.faces.copy()
+    faces[4] = faces[4][::-1]
+    mesh, said = write_and_look(tmp_path / "mixed.obj", box.vertices, faces)
+    assert said["orientation"].count == 3 and 4 in said["orientation"].faces and mesh.never_culled == 12
+    assert write_and_look(tmp_path / "out.obj", box.vertices, box.faces)[0].never_culled == 0
+
+
+def test_faces_that_go_through_each_other_are_found(tmp_path):
+    """Two boxes, one through the other: the pairs of faces are those that cross by another test."""
+    import trimesh
+
+    a = trimesh.creation.icosphere(subdivisions=1, radius=0.05)
+    b = trimesh.creation.icosphere(subdivisions=1, radius=0.04)
+    b.apply_translation((0.03, 0.011, 0.007))
+    vertices = np.concatenate((a.vertices, b.vertices))
+    faces = np.concatenate((a.faces, b.faces + len(a.vertices)))
+    mesh, said = write_and_look(tmp_path / "two.obj", vertices, faces)
+    from tools.exact.intersect import triangles_meet
+
+    first, second = vertices[a.faces], b.vertices[b.faces]
+    low, high = (f(axis=1) for f in (second.min, second.max))
+    truth = {
+        (i, len(first) + j)
+        for i, one in enumerate(first)
+        for j in np.flatnonzero(np.all((low <= one.max(axis=0)) & (high >= one.min(axis=0)), axis=1)).tolist()
+        if triangles_meet(one, second[j])
+    }
+    assert truth and mesh.self_crossings == len(truth) and mesh.self_crossings_complete
+    assert said["self_crossing"].faces == sorted({face for pair in truth for face in pair})[:5]
+    assert "solid" in said["self_crossing"].daemon
+
+
+def test_touching_faces_do_not_cross(tmp_path):
+    """Two boxes side by side share a wall; a fin ends on the middle of a face."""
+    box = make_primitive("box", (0.1, 0.1, 0.1))
+    vertices = np.concatenate(
+        (box.vertices, box.vertices + (0.1, 0.03, 0.0), [[0, 0, 0.05], [0.02, 0, 0.05], [0, 0, 1]])
+    )
+    faces = np.concatenate((box.faces, box.faces + 8, [[16, 17, 18]]))
+    mesh, said = write_and_look(tmp_path / "touch.obj", vertices, faces)
+    assert mesh.self_crossings == 0 and said["self_crossing"].level == "ok"
+
+
+def test_a_search_for_crossings_that_is_cut_short_says_so():
+    from bridge.scene.crossings import crossings
+    from rtcore.geometry.tree import build_tree
+
+    sphere = make_primitive("sphere", (0.1,), 2)
+    found = crossings(*build_tree(sphere.vertices, sphere.faces), seconds=0.0)
+    assert found.pairs == 0 and not found.complete
+
+
+def test_duplicate_vertices_are_one_and_cracks_are_borders(tmp_path):
+    """Each face of a box with corners of its own: closed when they are equal, open when they are a micrometre apart."""
+    box = make_primitive("box", (0.1, 0.2, 0.3))
+    corners = box.vertices[box.faces].reshape(-1, 3)
+    alone = np.arange(36).reshape(-1, 3)
+    mesh, said = write_and_look(tmp_path / "soup.obj", corners, alone)
+    assert mesh.duplicate_vertices == 28 and said["duplicate_vertices"].count == 28
+    assert mesh.closed and mesh.vertices == 8 and "one vertex" in said["duplicate_vertices"].daemon
+    shaken = corners + np.random.default_rng(0).uniform(-5e-8, 5e-8, corners.shape)
+    mesh, said = write_and_look(tmp_path / "cracks.obj", shaken, alone)
+    assert mesh.near_vertices == 36 and not mesh.closed and mesh.never_culled == 12
+    assert "borders" in said["near_vertices"].daemon
+
+
+def test_needles_are_named_and_kept(tmp_path):
+    vertices = [[0, 0, 0], [0.1, 0, 0], [0.05, 5e-5, 0], [0.05, -0.05, 0]]
+    mesh, said = write_and_look(tmp_path / "needle.obj", vertices, [[0, 1, 2], [1, 0, 3]])
+    assert mesh.needle_faces == [0] and mesh.triangles == 2 and said["needle"].faces == [0]
+    assert "keeps them" in said["needle"].daemon
+
+
+def test_inspect_resolves_a_start_when_asked_to(tmp_path):
+    path = tmp_path / "scene.toml"
+    path.write_text(
+        '[[scene.body]]\nname = "block"\nprimitive = "box"\nsize = [0.1, 0.1, 0.1]\n'
+        '[tool]\nprimitive = "box"\nsize = [0.02, 0.02, 0.02]\nstart = [0, 0, 0.055]\n'
+    )
+    with pytest.raises(SceneError, match="it penetrates 'block'"):
+        inspect_path(path)
+    report = inspect_path(path, resolve=True)
+    assert report.facts["tool_start"][2] == pytest.approx(0.06, rel=0.01)
+    assert any("was moved by" in note for note in report.notes)

@@ -1,9 +1,12 @@
 """Motions of hands: they begin at the tool, and lie where they should in the scene."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 
 from bridge.motions import (
     PathMotion,
@@ -127,6 +130,74 @@ def test_a_simulated_hand_yields_to_the_force():
         a, b = free.step(0.001, (0.0,) * 6), pushed.step(0.001, (0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
     # 1 N against the grip of 400 N/m
     assert abs((b.position[2] - a.position[2]) - 1.0 / 400.0) < 5e-4
+
+
+TILTED = Rotation.from_rotvec((0.3, -0.2, 0.7)).as_quat()
+CUBE = 0.01 * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
+
+
+def whole_view(**changes) -> SceneView:
+    """A cube of 20 mm as tool, as it was left by somebody: tilted."""
+    fields = {"whole": True, "turn": TILTED, "tool": CUBE, "tip_radius": 0.01 * 3**0.5, "tip": np.array((0, 0, 0.05))}
+    return a_view(**(fields | changes))
+
+
+def tool_turn(view: SceneView, pose: HandPose) -> Rotation:
+    """How the daemon's map turns the tool: q = q_workspace q_device."""
+    return Rotation.from_quat(view.orientation) * Rotation.from_quat(pose.orientation)
+
+
+def test_how_far_a_whole_tool_reaches_depends_on_how_it_is_turned():
+    assert whole_view(turn=IDENTITY).reach((0, 0, 2)) == pytest.approx(0.01)
+    on_edge = Rotation.from_rotvec((np.pi / 4, 0, 0)).as_quat()
+    assert whole_view(turn=on_edge).reach((0, 0, 1)) == pytest.approx(0.01 * 2**0.5)
+    assert whole_view(tool=None).reach((0, 0, 1)) == pytest.approx(0.01 * 3**0.5)
+
+
+@pytest.mark.parametrize("shift", [{}, SHIFTED], ids=["plain", "shifted"])
+def test_a_simulated_hand_holds_a_whole_tool_as_it_finds_it(shift):
+    """From the first pose on it is turned as it was; its lowest point then goes to the depth."""
+    view = whole_view(**shift)
+    motion = simulated_motion(view, path="tap", depth=0.004, rate=0.5)
+    assert (tool_turn(view, motion.first).inv() * Rotation.from_quat(TILTED)).magnitude() < 1e-9
+    np.testing.assert_allclose(tip_of(view, motion.first), view.tip, atol=1e-12)
+    lowest = np.inf
+    for _ in range(1500):
+        pose = motion.step(0.002, (0.0,) * 6)
+        turn = tool_turn(view, pose)
+        assert (turn.inv() * Rotation.from_quat(TILTED)).magnitude() < 1e-3
+        lowest = min(lowest, (turn.apply(CUBE) + tip_of(view, pose))[:, 2].min())
+    assert -0.0048 < lowest < -0.0035
+
+
+def test_a_recorded_hand_turns_a_whole_tool_by_as_much_as_it_turned():
+    view = whole_view()
+    recording = a_recording()
+    turns = Rotation.from_rotvec(np.outer(np.linspace(0.5, 1.5, len(recording)), (0.0, 1.0, 0.0)))
+    recording = replace(recording, orientations=turns.as_quat())
+    motion = recorded_motion(view, recording, depth=0.003, extent=0.1)
+    tilted = Rotation.from_quat(TILTED)
+    assert (tool_turn(view, motion.first).inv() * tilted).magnitude() < 1e-9
+    for _ in range(round(motion.duration_s * 1000)):
+        pose = motion.step(0.001, (0.0,) * 6)
+    assert (tool_turn(view, pose) * tilted.inv()).magnitude() == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_script_begins_with_the_tool_as_it_is_turned(tmp_path):
+    view = whole_view()
+    script = tmp_path / "script.toml"
+    script.write_text(
+        "[[step]]\nto = [0.0, 0.0, 0.06]\nseconds = 0.2\n\n"
+        "[[step]]\norientation = [0.0, 0.0, 0.0, 1.0]\nseconds = 0.2\n"
+    )
+    motion = scripted_motion(view, script)
+    assert (tool_turn(view, motion.first).inv() * Rotation.from_quat(TILTED)).magnitude() < 1e-9
+    for _ in range(200):
+        pose = motion.step(0.001, (0.0,) * 6)
+    assert (tool_turn(view, pose).inv() * Rotation.from_quat(TILTED)).magnitude() < 1e-6
+    for _ in range(200):
+        pose = motion.step(0.001, (0.0,) * 6)
+    assert tool_turn(view, pose).magnitude() < 1e-6
 
 
 def a_recording(count: int = 1000) -> Recording:

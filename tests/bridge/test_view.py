@@ -1,6 +1,7 @@
 """What is drawn: the off-screen renderer, the picture, the PyBullet scene, and the mouse as a hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from haptics.states import CommandKind, CommandResult, EngagementState, Reason
 from haptics.tables import RECORD
 
 HALF = math.sqrt(0.5)
+UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
 
 def touching(force: float = 3.0) -> Moment:
@@ -23,6 +25,8 @@ def touching(force: float = 3.0) -> Moment:
         seconds=1.5,
         proxy=np.array([0.0, 0.0, 0.0541]),
         device=np.array([0.0, 0.0, 0.045]),
+        proxy_turn=UPRIGHT,
+        device_turn=UPRIGHT,
         force=np.array([0.0, 0.0, force]),
         contacts=((np.array([0.0, 0.0, 0.05]), np.array([0.0, 0.0, 1.0]), 1e-4, False),),
         touched=(0,),
@@ -130,6 +134,46 @@ def test_the_picture_shows_body_tip_device_and_way():
     assert tip[20:160].sum() > 8
     bare = picture.draw(model, **size)
     assert np.mean(np.any(bare != full, axis=2)) > 0.02
+
+
+def whole_tool() -> Moment:
+    """A cube of 20 mm that stands 20 mm over a large one, asked to sink in and to turn onto an edge."""
+    return replace(
+        touching(),
+        proxy=np.array([0.0, 0.0, 0.08]),
+        device=np.array([0.0, 0.0, 0.05]),
+        device_turn=np.array([math.sin(math.pi / 8), 0.0, 0.0, math.cos(math.pi / 8)]),
+    )
+
+
+def test_a_whole_tool_is_drawn_and_what_is_asked_for_shines_through_the_body():
+    """Both cubes are in the picture, in their colours; the ghost shows how the device is turned."""
+    now = whole_tool()
+    model = model_of(box_mesh(0.1), tool=box_mesh(0.02))
+    size = {"width": 320, "height": 180, "yaw": 0.6, "pitch": 0.3}
+    full = picture.draw(model, now, **size).astype(int)
+    orange = (full[..., 0] - full[..., 2] > 60) & (full[..., 0] > 150)
+    rows = np.flatnonzero(orange[20:160].any(axis=1))
+    assert orange[20:160].sum() > 100
+    blue = full[..., 2] - full[..., 0] > 25
+    assert blue[20:160].sum() > 50
+    assert np.flatnonzero(blue[20:160].any(axis=1)).mean() > rows.mean(), "the ghost is asked to be lower"
+    straight = picture.draw(model, replace(now, device_turn=UPRIGHT), **size).astype(int)
+    assert np.abs(straight - full).max() > 20
+
+
+def test_the_window_moves_and_turns_tool_and_ghost():
+    now = whole_tool()
+    with Window(model_of(box_mesh(0.1), tool=box_mesh(0.02)), gui=False) as window:
+        window.show(now, 5.0, now.proxy[None])
+        for pieces, place, turn in (
+            (window._tool, now.proxy, now.proxy_turn),
+            (window._ghost, now.device, now.device_turn),
+        ):
+            (piece,) = pieces
+            position, orientation = window._bullet.getBasePositionAndOrientation(piece, physicsClientId=window._client)
+            np.testing.assert_allclose(position, place, atol=1e-12)
+            np.testing.assert_allclose(orientation, turn, atol=1e-12)
 
 
 def test_the_chosen_view_sees_the_way():
