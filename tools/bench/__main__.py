@@ -9,7 +9,7 @@ from pathlib import Path
 from tools.bench.common import Figure, Result, machine, to_stderr
 from tools.bench.report import render_report, render_table
 
-MODULES = ("loop", "wire", "feel", "reexec", "faults")
+MODULES = ("loop", "wire", "feel", "reexec", "faults", "ccd_queries", "ccd_scene", "ccd_ablations")
 
 
 def figure(name: str) -> Figure:
@@ -19,7 +19,7 @@ def figure(name: str) -> Figure:
 def main() -> int:
     if "--list" in sys.argv[1:]:
         for name in MODULES:
-            print(f"{name:10s} {figure(name).summary}")
+            print(f"{name:14s} {figure(name).summary}")
         return 0
     names = []
     rest = sys.argv[1:]
