@@ -45,7 +45,9 @@ demo: $(STAMP)  ## a simulated hand feels a real mesh; leaves a log and pictures
 	@$(RUN) -m bridge.cli demo
 
 test: kernels lint  ## everything that must pass: ruff, mypy, pytest
-	@$(RUN) -m pytest
+	@# What only computes runs on two cores; what has clocks and processes of its own gets the machine to itself.
+	@$(RUN) -m pytest -n 2 --dist loadfile tests/rtcore tests/haptics tests/tools
+	@$(RUN) -m pytest tests/bridge tests/system
 
 lint: $(STAMP)  ## ruff and mypy only
 	@$(RUN) -m ruff check .
