@@ -31,7 +31,8 @@ def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None
 
     model: Model with a tool mesh; state: State, with the goal in its scratch memory; budget: BUDGET, report:
     STEP_REPORT records. All along the executed motion every body keeps at least eps_alert from the tool if it did so
-    before; one that was nearer comes no nearer. The contacts reported are those of the pose that the step began with.
+    before; one that was nearer comes nearer by no more than the position tolerance, however long it goes on. The
+    contacts reported are those of the pose that the step began with.
     Source: Redon 2002, 3.1.2 and 3.3: the pose at the proven time is that of the very motion that was tested.
     """
     units = max(budget.units, 0)

@@ -375,7 +375,7 @@ def speed_bound(motion: Any, centre: Vector, radius: float, u0: float, u1: float
     along, circling, pad = _ball(motion, centre, radius)
     turn, advance, _, _ = _largest_rates(motion.kind, motion.angle, u0, u1)
     across = _product(turn, circling + pad)
-    lift = advance * along + pad
+    lift = advance * along + pad + _product(turn, pad)  # what circles is square to the axis up to rounding
     return (1.0 + PAD) * math.sqrt(lift * lift + across * across)
 
 
@@ -446,10 +446,10 @@ def pair_bounds(first: Any, second: Any, centre: Vector, radius: float, u0: floa
     along2, circling2, pad2 = _ball(second, centre, radius)
     turn2, advance2, turn_rate2, advance_rate2 = _largest_rates(second.kind, second.angle, u0, u1)
     circling2 += pad2
-    lift2 = advance2 * along2 + pad2
+    lift2 = advance2 * along2 + pad2 + _product(turn2, pad2)
     across2 = _product(turn2, circling2)
     speed2 = math.sqrt(lift2 * lift2 + across2 * across2)
-    lift_rate2 = advance_rate2 * (along2 + pad2)
+    lift_rate2 = advance_rate2 * (along2 + pad2) + _product(turn_rate2, pad2)
     across_rate2 = _product(turn_rate2, circling2)
     if first.kind == STILL:
         # Along the axis, along the circle and towards its centre: three directions at right angles.
@@ -478,10 +478,10 @@ def pair_bounds(first: Any, second: Any, centre: Vector, radius: float, u0: floa
     )
     pad1 = PAD * (length(vector(first.shift)) + first.angle * (scale + radius))
     circling1 = length(circling_at1) + first.angle * (radius + travel) + pad1
-    lift1 = advance1 * abs(along1) + pad1
+    lift1 = advance1 * abs(along1) + pad1 + _product(turn1, pad1)
     across1 = _product(turn1, circling1)
     speed1 = math.sqrt(lift1 * lift1 + across1 * across1)
-    lift_rate1 = advance_rate1 * (abs(along1) + pad1)
+    lift_rate1 = advance_rate1 * (abs(along1) + pad1) + _product(turn_rate1, pad1)
     across_rate1 = _product(turn_rate1, circling1)
     spin1 = _product(turn1, first.angle)
 

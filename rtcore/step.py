@@ -17,7 +17,8 @@ def step(model: tuple, state: tuple, step_input: np.void, budget: np.void, repor
     model: Model; state: State; step_input: STEP_INPUT, budget: BUDGET and report: STEP_REPORT records. A goal that is
     not finite asks for no motion; one with coordinates beyond eps_alert / ALERT_RESOLUTION, where rounding would eat
     into the distance kept, is taken back to that border. All along the way every surface keeps at least
-    eps_alert (1 - 1e-6) from the tool if it did so before the step; one that was nearer comes no nearer.
+    eps_alert (1 - 1e-6) from the tool if it did so before the step; one that was nearer comes no nearer (than by the
+    position tolerance of a mesh tool, once).
     """
     _begin(model, state, step_input, report)
     if model.world[0].tool_mesh_id < 0:

@@ -292,6 +292,31 @@ def test_no_point_of_the_ball_outruns_its_bounds(motion, centre, radius, interva
             assert fastest <= speed * (1.0 + 1e-14) + 1e-13 * (1.0 + np.linalg.norm(angular))
 
 
+def test_bounds_hold_where_a_rate_without_limit_makes_rounding_large():
+    # At u = 1e-17 the circling part is 1.6e8 times what is left of it by rounding, and that lies along the axis.
+    motion = np.zeros(1, MOTION)[0]
+    m.from_twist(
+        motion,
+        m.ALGEBRAIC,
+        (0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0, 1.0),
+        (1.0, 1.25, 0.0),
+        (6.25e-17, 7.8e-17, 0.0),
+        (0.0,) * 3,
+    )
+    assert motion["kind"] == m.ALGEBRAIC
+    velocity, _ = m.twist(motion, 1e-17)
+    assert np.linalg.norm(velocity) > np.sqrt(2.5625)
+    assert np.linalg.norm(velocity) <= m.speed_bound(motion, (0.0, 0.0, 0.0), 0.0, 1e-17, 1.0)
+    assert np.linalg.norm(velocity) <= m.pair_bounds(still_motion(), motion, (0.0, 0.0, 0.0), 0.0, 1e-17, 1.0)[0]
+
+
+def still_motion():
+    motion = np.zeros(1, MOTION)[0]
+    m.still(motion, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
+    return motion
+
+
 def tracks_seen_from_the_first(relative, body, times):
     """Paths of points of the second body in the first's frame by composing homogeneous matrices."""
     body = np.hstack([body, np.ones((len(body), 1))])
