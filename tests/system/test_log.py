@@ -205,12 +205,22 @@ def test_ctrl_c_waits_for_the_servo_to_end(servo: Servo, tmp_path: Path):
     assert log.records["tick"][-1] == 500
 
 
+ROOM = 600_000
+"""Bytes for what a run records, beside what is attached to the log at its start: some hundred ticks."""
+SMALL_DISK = 8 << 20
+
+
+def attached_bytes(servo: Servo) -> int:
+    return sum(len(data) for data in servo.run.attachments().values())
+
+
 def test_a_largest_file_size_of_the_system_leads_to_a_second_file(servo: Servo, tmp_path: Path):
     """A real refusal of the kernel (RLIMIT_FSIZE), in the middle of a write."""
+    limit = attached_bytes(servo) + ROOM
     with recording(
         servo,
         tmp_path / "a.mcap",
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     ) as process:
         servo.wait_for_notice("log_resumed")
         servo.tick(300)
@@ -218,7 +228,7 @@ def test_a_largest_file_size_of_the_system_leads_to_a_second_file(servo: Servo, 
         assert process.wait(10) != 0  # something is missing, and the exit code says so
     first, second = read_log(tmp_path / "a.mcap"), read_log(tmp_path / "a-2.mcap")
     assert first.truncated
-    assert (tmp_path / "a.mcap").stat().st_size <= 1_000_000
+    assert (tmp_path / "a.mcap").stat().st_size <= limit
     gap = int(second.records["tick"][0]) - int(first.records["tick"][-1])
     assert 1 <= gap < 150
     assert second.records["tick"][-1] == servo.done
@@ -227,10 +237,10 @@ def test_a_largest_file_size_of_the_system_leads_to_a_second_file(servo: Servo, 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MB."""
+    """A file system of SMALL_DISK bytes."""
     path = tmp_path / "disk"
     path.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(path)]
     if os.getuid() != 0 or shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
         pytest.skip("mounting a small disk needs root and mount")
     yield path
@@ -239,7 +249,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_is_told_and_ticking_goes_on_and_so_does_the_log_when_there_is_room(servo: Servo, small_disk: Path):
     filler = small_disk / "filler"
-    filler.write_bytes(bytes(2_800_000))
+    filler.write_bytes(bytes(SMALL_DISK - attached_bytes(servo) - ROOM))
     with recording(servo, small_disk / "a.mcap") as process:
         servo.wait_for_notice("disk_full", 10.0)
         assert process.poll() is None
