@@ -78,7 +78,8 @@ def main() -> int:
             print(render_table(one.name, result), flush=True)
     if arguments.report:
         arguments.report.parent.mkdir(parents=True, exist_ok=True)
-        arguments.report.write_text(render_report(figures, results, machine()))
+        command = " ".join(["python -m tools.bench", *sys.argv[1:]])
+        arguments.report.write_text(render_report(figures, results, machine(), command))
         to_stderr(f"wrote {arguments.report}")
     return 0 if all(result.ok for result in results.values()) else 1
 

@@ -396,4 +396,5 @@ FIGURE = Figure(
     "The thesis' tables 2.1, 3.2-3.6 and 4.1-4.3 on generated scenes: counters, time ratios, directions of effect.",
     add_arguments,
     run,
+    among_others=("--rounds", "1", "--share", "0.3"),
 )

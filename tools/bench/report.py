@@ -24,12 +24,12 @@ def render_table(name: str, result: Result) -> str:
     return "\n".join(lines)
 
 
-def render_report(figures: list[Figure], results: dict[str, Result], machine: dict[str, Any]) -> str:
-    """Markdown page of one run."""
+def render_report(figures: list[Figure], results: dict[str, Result], machine: dict[str, Any], command: str) -> str:
+    """Markdown page of one run; command: what made it."""
     lines = [
         "# Results",
         "",
-        "Made by `python -m tools.bench all --report docs/results.md`. Absolute times on shared machines wander:",
+        f"Made by `{command}`. Absolute times on shared machines wander:",
         "compare medians, and the peers of the same run.",
         "",
         "Machine: " + ", ".join(f"{key} {value}" for key, value in machine.items()) + ".",
