@@ -39,6 +39,9 @@ def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None
     passes = min(max(budget.passes, 1), MAX_PATH - 1)
     state.query_work[0].proximities.count = 0
     state.query_work[0].proximities.incomplete = 0
+    for body_id in range(len(model.bodies)):
+        body = state.poses[body_id]
+        still(state.motions[body_id], vector(body.position), quaternion(body.orientation))
     while True:
         stride = state.proxy[0].stride
         limit = _ask(model, state, report)
@@ -73,9 +76,6 @@ def _ask(model: tuple, state: tuple, report: np.void) -> float:
     goal = vector(scratch.goal)
     between(state.motions[len(model.bodies)], SCREW, position, turn, goal, goal_turn, position)
     between(scratch.relative.second, SCREW, position, turn, goal, goal_turn, position)
-    for body_id in range(len(model.bodies)):
-        body = state.poses[body_id]
-        still(state.motions[body_id], vector(body.position), quaternion(body.orientation))
     query = scratch.query
     query.separation = model.world[0].eps_alert
     query.reach = model.world[0].eps_break if report.passes_used == 0 else 0.0

@@ -79,7 +79,7 @@ PAD = 32.0 * 2.0**-52
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _laws(kind: int, angle: float, u: float) -> tuple[float, float, float]:
+def laws(kind: int, angle: float, u: float) -> tuple[float, float, float]:
     """(a, S, b): the angle turned, sin(a / 2) / sin(angle / 2), and the share of the advance along the axis."""
     if kind == STILL:
         return 0.0, 0.0, 0.0
@@ -96,7 +96,7 @@ def _laws(kind: int, angle: float, u: float) -> tuple[float, float, float]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _rates(kind: int, angle: float, u: float) -> tuple[float, float, float, float]:
+def rates(kind: int, angle: float, u: float) -> tuple[float, float, float, float]:
     """(a' / angle, b', a'' / angle, b''), derivatives by u of the laws; infinite for ALGEBRAIC at u = 0."""
     if kind == STILL:
         return 0.0, 0.0, 0.0, 0.0
@@ -117,11 +117,11 @@ def _rates(kind: int, angle: float, u: float) -> tuple[float, float, float, floa
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _largest_rates(kind: int, angle: float, u0: float, u1: float) -> tuple[float, float, float, float]:
-    """Bounds over [u0, u1] on the magnitudes of `_rates`: each of them only rises or only falls there."""
+    """Bounds over [u0, u1] on the magnitudes of `rates`: each of them only rises or only falls there."""
     if kind == ALGEBRAIC:
-        turn, advance, turn_rate, advance_rate = _rates(kind, angle, u0)
+        turn, advance, turn_rate, advance_rate = rates(kind, angle, u0)
     else:
-        turn, advance, turn_rate, advance_rate = _rates(kind, angle, u1)
+        turn, advance, turn_rate, advance_rate = rates(kind, angle, u1)
     return turn, advance, abs(turn_rate), advance_rate
 
 
@@ -266,7 +266,7 @@ def _pivot_state(motion: Any, u: float) -> tuple[float, Vector]:
     """(angle turned, place of the pivot) at u."""
     axis = vector(motion.axis)
     along, across = _across(axis, vector(motion.shift))
-    angle, ratio, share = _laws(motion.kind, motion.angle, u)
+    angle, ratio, share = laws(motion.kind, motion.angle, u)
     rest = 0.5 * (motion.angle - angle)
     side = cross(axis, across)
     cosine = ratio * math.cos(rest)
@@ -306,7 +306,7 @@ def point(motion: Any, u: float, x: Vector) -> Vector:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _circling(motion: Any, x: Vector) -> tuple[float, Vector]:
+def circling_at(motion: Any, x: Vector) -> tuple[float, Vector]:
     """(advance along the axis, velocity w across it at u = 0 per unit of a(u) / angle) at scene point x."""
     axis = vector(motion.axis)
     along, across = _across(axis, vector(motion.shift))
@@ -325,8 +325,8 @@ def _circling(motion: Any, x: Vector) -> tuple[float, Vector]:
 def velocity_field(motion: Any, u: float, x: Vector) -> tuple[Vector, Vector]:
     """(velocity of the body's point that is at scene point x at time u, angular velocity), scene, per unit of u."""
     axis = vector(motion.axis)
-    along, circling = _circling(motion, x)
-    turn, advance, _, _ = _rates(motion.kind, motion.angle, u)
+    along, circling = circling_at(motion, x)
+    turn, advance, _, _ = rates(motion.kind, motion.angle, u)
     lift = advance * along
     return (
         lift * axis[0] + _product(turn, circling[0]),
@@ -346,7 +346,7 @@ def twist(motion: Any, u: float) -> tuple[Vector, Vector]:
 def _ball(motion: Any, centre: Vector, radius: float) -> tuple[float, float, float]:
     """(advance along the axis, bound on |w|, rounding pad of both) for the ball at `centre` (body frame)."""
     start = add(vector(motion.position), rotate(quaternion(motion.orientation), centre))
-    along, circling = _circling(motion, start)
+    along, circling = circling_at(motion, start)
     reach = (
         abs(centre[0])
         + abs(centre[1])
@@ -388,8 +388,8 @@ def path_bound(motion: Any, centre: Vector, radius: float, u0: float, u1: float)
     if motion.kind != ALGEBRAIC:
         return speed_bound(motion, centre, radius, u0, u1) * (u1 - u0)
     along, circling, pad = _ball(motion, centre, radius)
-    turned0, _, _ = _laws(motion.kind, motion.angle, u0)
-    turned1, _, _ = _laws(motion.kind, motion.angle, u1)
+    turned0, _, _ = laws(motion.kind, motion.angle, u0)
+    turned1, _, _ = laws(motion.kind, motion.angle, u1)
     share = (turned1 - turned0) / motion.angle + PAD
     # A path's length is at most the sum of those of its two parts.
     return (1.0 + PAD) * ((along + pad) * (u1 - u0) + (circling + pad) * share)
@@ -463,7 +463,7 @@ def pair_bounds(first: Any, second: Any, centre: Vector, radius: float, u0: floa
     site = point(second, middle, start)
     # Any point of the ball is at any time this near to where the centre is at half time (plus the radius).
     travel = path_bound(second, centre, radius, u0, u1) if second.kind == ALGEBRAIC else speed2 * half
-    along1, circling_at1 = _circling(first, site)
+    along1, circling_at1 = circling_at(first, site)
     turn1, advance1, turn_rate1, advance_rate1 = _largest_rates(first.kind, first.angle, u0, u1)
     scale = (
         abs(site[0])
@@ -505,8 +505,8 @@ def pair_bounds(first: Any, second: Any, centre: Vector, radius: float, u0: floa
 def spin_bound(first: Any, second: Any, u0: float, u1: float) -> float:
     """A bound (rad per unit of u) on the angular velocity of two bodies against each other over [u0, u1]; MOTIONs."""
     middle = 0.5 * (u0 + u1)
-    turn1 = _product(_rates(first.kind, first.angle, middle)[0], first.angle)
-    turn2 = _product(_rates(second.kind, second.angle, middle)[0], second.angle)
+    turn1 = _product(rates(first.kind, first.angle, middle)[0], first.angle)
+    turn2 = _product(rates(second.kind, second.angle, middle)[0], second.angle)
     change1 = _product(_largest_rates(first.kind, first.angle, u0, u1)[2], first.angle)
     change2 = _product(_largest_rates(second.kind, second.angle, u0, u1)[2], second.angle)
     apart = subtract(scaled(vector(second.axis), turn2), scaled(vector(first.axis), turn1))

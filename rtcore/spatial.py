@@ -61,6 +61,12 @@ def scaled(v: Vector, factor: float) -> Vector:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def dot(a: Vector, b: Vector) -> float:
+    """The scalar product of a and b."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def cross(a: Vector, b: Vector) -> Vector:
     """The cross product a x b."""
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]

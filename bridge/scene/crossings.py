@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from rtcore.collision.features import FACE, dot
+from rtcore.collision.features import FACE
 from rtcore.collision.first_contact import opens_first
 from rtcore.collision.leaf import Corners, corners_of, crossing
 from rtcore.collision.overlap import box_gap_to
-from rtcore.spatial import cross, subtract
+from rtcore.spatial import cross, dot, subtract
 from rtcore.tables import HIT, MAX_TREE_DEPTH, PLACEMENT
 
 SECONDS = 2.0

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rtcore.collision.features import dot, point_segment, point_triangle
+from rtcore.collision.features import point_segment, point_triangle
 from rtcore.collision.shape_pieces import CORE_PLANE, PIECE, support
-from rtcore.spatial import Quaternion, Vector, add, cross, length, put_vector, rotate, scaled, subtract, vector
+from rtcore.spatial import Quaternion, Vector, add, cross, dot, length, put_vector, rotate, scaled, subtract, vector
 
 DISTANCE_WORK = np.dtype(
     [

@@ -9,19 +9,13 @@ for nearly parallel edges.
 
 from numba import njit
 
-from rtcore.spatial import Vector, add, cross, scaled, subtract
+from rtcore.spatial import Vector, add, cross, dot, scaled, subtract
 
 FACE = 6
 """Feature code of a face interior; 0..2 are vertices, 3..5 the edges (feature - 3) -> (feature - 2)."""
 
 SLENDER = 1e-6
 """Square of height / longest edge below which the plane of a triangle is not trusted to tell inside from outside."""
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def dot(a: Vector, b: Vector) -> float:
-    """The scalar product of a and b."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

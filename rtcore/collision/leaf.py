@@ -22,9 +22,9 @@ from rtcore.collision.elementary.advance import (
     planes_keep,
     pose_at_start,
 )
-from rtcore.collision.features import FACE, along, dot, point_triangle, segment_segment
+from rtcore.collision.features import FACE, along, point_triangle, segment_segment
 from rtcore.motion import ALGEBRAIC, relative_pose, relative_velocity
-from rtcore.spatial import Vector, add, cross, put_vector, rotate, scaled, subtract, vector
+from rtcore.spatial import Vector, add, cross, dot, put_vector, rotate, scaled, subtract, vector
 from rtcore.tables import QUERY_OWNED
 
 ROUNDING = 64.0 * 2.0**-52

@@ -12,11 +12,11 @@ from typing import Any
 
 from numba import njit
 
-from rtcore.collision.features import FACE, along, dot, point_triangle, segment_segment
+from rtcore.collision.features import FACE, along, point_triangle, segment_segment
 from rtcore.collision.first_contact import clear_hit, opens_first
 from rtcore.collision.leaf import Corners, corners_of, crossing, placed
 from rtcore.collision.overlap import box_gap
-from rtcore.spatial import Vector, cross, put_vector, scaled, subtract
+from rtcore.spatial import Vector, cross, dot, put_vector, scaled, subtract
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

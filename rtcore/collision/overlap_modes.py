@@ -32,7 +32,7 @@ from rtcore.collision.overlap import (
     boxes_meet,
     centre_offset,
 )
-from rtcore.motion import STILL, TAN_HALF, _laws, pose, relative_pose, twist
+from rtcore.motion import STILL, TAN_HALF, laws, pose, relative_pose, twist
 from rtcore.spatial import Vector, add, conjugate, cross, length, quaternion, rotate, scaled, subtract, vector
 
 DEPTH = 6
@@ -294,8 +294,8 @@ def motion_spans(
     b, S cos((W - a) / 2), S sin((W - a) / 2). Each pair is (lower end, upper end), padded by 2**-48.
     """
     whole = motion.angle
-    a0, s0, b0 = _laws(motion.kind, whole, u0)
-    a1, s1, b1 = _laws(motion.kind, whole, u1)
+    a0, s0, b0 = laws(motion.kind, whole, u0)
+    a1, s1, b1 = laws(motion.kind, whole, u1)
     sine0 = math.sin(a0)
     sine1 = math.sin(a1)
     highest = 1.0 if a0 <= 0.5 * math.pi <= a1 else max(sine0, sine1)

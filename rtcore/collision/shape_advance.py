@@ -24,10 +24,9 @@ from rtcore.collision.convex_distance import (
     support_second,
     to_first,
 )
-from rtcore.collision.features import dot
 from rtcore.collision.shape_pieces import CORE_PLANE, support
 from rtcore.motion import SCREW, STILL, relative_bounds, relative_pose, relative_twist
-from rtcore.spatial import Vector, add, cross, length, scaled, subtract, vector
+from rtcore.spatial import Vector, add, cross, dot, length, scaled, subtract, vector
 
 CLEAR = 0
 """Free up to the limit."""

@@ -24,7 +24,7 @@ from rtcore.collision.elementary.advance import edge_edge, face_vertex, vertex_f
 from rtcore.collision.overlap_modes import quartic_falls_to
 from rtcore.geometry.sphere_tree import SphereTree
 from rtcore.motion import STILL, TAN_HALF
-from rtcore.spatial import Vector, add, conjugate, cross, length, quaternion, rotate, scaled, subtract, vector
+from rtcore.spatial import Vector, add, conjugate, cross, dot, length, quaternion, rotate, scaled, subtract, vector
 
 REMEMBER_BALLS = 1
 """Leave out pairs of nodes whose labels have been tested."""
@@ -150,11 +150,6 @@ def fill_ball_screw(relative: Any, first_root: Any, second_root: Any, screw: Any
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _dot(a: Vector, b: Vector) -> float:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def balls_overlap(screw: Any, fixed: Vector, start: Vector, reach: float, end: float) -> bool:
     """Do a fixed ball and one that moves on a screw overlap at some x in 0..end?
 
@@ -165,7 +160,7 @@ def balls_overlap(screw: Any, fixed: Vector, start: Vector, reach: float, end: f
     n = vector(screw.axis)
     m = subtract(start, fixed)
     pad = screw.pad
-    c0 = _dot(m, m) - reach * reach
+    c0 = dot(m, m) - reach * reach
     if c0 <= pad:
         return True
     tangent = screw.tangent
@@ -174,10 +169,10 @@ def balls_overlap(screw: Any, fixed: Vector, start: Vector, reach: float, end: f
     # distances from the axis.
     arm = cross(n, subtract(start, vector(screw.pivot)))
     v = add(vector(screw.across), scaled(arm, 2.0 * tangent))
-    along = _dot(m, n)
-    square = _dot(v, v)
-    c1 = 2.0 * (_dot(m, v) + advance * along)
-    c2 = tangent * tangent * c0 + square + 2.0 * tangent * _dot(cross(n, v), m) + advance * advance
+    along = dot(m, n)
+    square = dot(v, v)
+    c1 = 2.0 * (dot(m, v) + advance * along)
+    c2 = tangent * tangent * c0 + square + 2.0 * tangent * dot(cross(n, v), m) + advance * advance
     c3 = 2.0 * advance * tangent * tangent * along
     c4 = advance * advance * tangent * tangent
     if c0 + end * (c1 + end * (c2 + end * (c3 + end * c4))) <= pad:

@@ -489,7 +489,7 @@ def in_order(points: np.ndarray) -> np.ndarray:
     return points[np.argsort(np.arctan2(points[:, 1], points[:, 0]))]
 
 
-def test_b22_prisms_of_n_sides_touch_in_twice_n_points_at_a_cost_in_step_with_n():
+def test_b22_prisms_of_n_sides_touch_in_twice_n_points_at_a_cost_no_more_than_in_step_with_n():
     """2 n crossings for n = 4 .. 48; the units of a tick grow as m log m with the number m of contacts, within 2."""
     cost = {}
     for sides in (4, 6, 12, 24, 48):

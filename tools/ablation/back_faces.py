@@ -17,7 +17,8 @@ from numba import njit
 from rtcore.collision import first_contact
 from rtcore.collision.receding import recedes, recedes_by_vectors
 from rtcore.collision.variants import rebuilt
-from rtcore.geometry.cones import RECOIL, RECOIL_MAX, fill_cones, recoil_memory, recoil_vectors
+from rtcore.geometry.cones import fill_cones
+from rtcore.geometry.recoil import RECOIL, RECOIL_MAX, recoil_memory, recoil_vectors
 from rtcore.spatial import vector
 from rtcore.tables import BOX_NODE, QUERY_CULL
 from tools.ablation.replay import USUAL, Answers, MeshPair, Moves, ask_from_roots, make_query, replay

@@ -36,7 +36,7 @@ from typing import Any
 
 from numba import njit
 
-from rtcore.collision.features import FACE, along, dot, point_triangle, segment_segment
+from rtcore.collision.features import FACE, along, point_triangle, segment_segment
 from rtcore.motion import path_bound, relative_bounds, relative_pose, relative_twist
 from rtcore.spatial import (
     Quaternion,
@@ -44,6 +44,7 @@ from rtcore.spatial import (
     add,
     conjugate,
     cross,
+    dot,
     length,
     multiply,
     quaternion,

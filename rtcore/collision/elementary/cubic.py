@@ -34,13 +34,11 @@ from rtcore.collision.elementary.advance import (
     Corners,
     apart,
     carried,
-    prepared,
 )
 from rtcore.collision.elementary.advance import first_approach as advanced
 from rtcore.collision.elementary.interval import MAX_LEVEL, following
-from rtcore.collision.features import dot
 from rtcore.motion import STILL, TAN_HALF, relative_pose
-from rtcore.spatial import Vector, cross, length, subtract
+from rtcore.spatial import cross, dot, length, subtract
 
 Cubic = tuple[float, float, float, float]
 
@@ -244,77 +242,3 @@ def _descend(
             index *= 2
             level += 1
     return _time(angle, tangent, last * (index / 2.0**level)) * (1.0 - ULPS), False, cap
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _alone(
-    relative: Any,
-    shape: int,
-    a: Corners,
-    b: Corners,
-    separation: float,
-    limit: float,
-    time_tolerance: float,
-    position_tolerance: float,
-    cap: int,
-) -> tuple[float, bool, int]:
-    """The test of one pair of features by itself."""
-    c, bounds = prepared(relative, a, b, limit)
-    return first_approach(relative, shape, a, b, c, bounds, separation, limit, time_tolerance, position_tolerance, cap)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def edge_edge(
-    relative: Any,
-    a0: Vector,
-    a1: Vector,
-    b0: Vector,
-    b1: Vector,
-    separation: float,
-    limit: float,
-    time_tolerance: float,
-    position_tolerance: float,
-    cap: int,
-) -> tuple[float, bool, int]:
-    """First approach of the first's edge a0 a1 and the second's edge b0 b1; see the head of this file."""
-    return _alone(
-        relative, EDGE_EDGE, (a0, a1, a1), (b0, b1, b1), separation, limit, time_tolerance, position_tolerance, cap
-    )
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def vertex_face(
-    relative: Any,
-    a: Vector,
-    b0: Vector,
-    b1: Vector,
-    b2: Vector,
-    separation: float,
-    limit: float,
-    time_tolerance: float,
-    position_tolerance: float,
-    cap: int,
-) -> tuple[float, bool, int]:
-    """First approach of the first's vertex a and the second's face b0 b1 b2; see the head of this file."""
-    return _alone(
-        relative, VERTEX_FACE, (a, a, a), (b0, b1, b2), separation, limit, time_tolerance, position_tolerance, cap
-    )
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def face_vertex(
-    relative: Any,
-    a0: Vector,
-    a1: Vector,
-    a2: Vector,
-    b: Vector,
-    separation: float,
-    limit: float,
-    time_tolerance: float,
-    position_tolerance: float,
-    cap: int,
-) -> tuple[float, bool, int]:
-    """First approach of the first's face a0 a1 a2 and the second's vertex b; see the head of this file."""
-    return _alone(
-        relative, FACE_VERTEX, (a0, a1, a2), (b, b, b), separation, limit, time_tolerance, position_tolerance, cap
-    )

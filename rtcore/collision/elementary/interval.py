@@ -35,12 +35,11 @@ from rtcore.collision.elementary.advance import (
     Corners,
     apart,
     carried,
-    prepared,
     taxicab,
 )
-from rtcore.collision.features import along, dot
-from rtcore.motion import STILL, _circling, _laws, _rates, pose
-from rtcore.spatial import Vector, cross, length, scaled, subtract, vector
+from rtcore.collision.features import along
+from rtcore.motion import STILL, circling_at, laws, pose, rates
+from rtcore.spatial import Vector, cross, dot, length, scaled, subtract, vector
 
 Interval = tuple[float, float]
 Box = tuple[Vector, Vector]
@@ -127,16 +126,16 @@ def sine_range(x0: float, x1: float) -> Interval:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _turned(motion: Any, u0: float, u1: float) -> tuple[Interval, Interval]:
     """Ranges of the cosine and sine of the angle turned by over [u0, u1]."""
-    a0 = _laws(motion.kind, motion.angle, u0)[0]
-    a1 = _laws(motion.kind, motion.angle, u1)[0]
+    a0 = laws(motion.kind, motion.angle, u0)[0]
+    a1 = laws(motion.kind, motion.angle, u1)[0]
     return cosine_range(a0, a1), sine_range(a0, a1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _pivot_range(motion: Any, u0: float, u1: float) -> Box:
     """Box of the pivot's way from its place at u = 0, scene, over [u0, u1]."""
-    a0, ratio0, share0 = _laws(motion.kind, motion.angle, u0)
-    a1, ratio1, share1 = _laws(motion.kind, motion.angle, u1)
+    a0, ratio0, share0 = laws(motion.kind, motion.angle, u0)
+    a1, ratio1, share1 = laws(motion.kind, motion.angle, u1)
     rest0 = 0.5 * (motion.angle - a0)
     rest1 = 0.5 * (motion.angle - a1)
     # Across the axis the pivot goes along D by S cos(rest), which only rises, and to the side by S sin(rest), which
@@ -236,10 +235,10 @@ def _rate_range(motion: Any, direction: Vector, x: Vector, u0: float, u1: float)
     if motion.kind == STILL:
         return 0.0, 0.0
     axis = vector(motion.axis)
-    advance, circling = _circling(motion, x)
+    advance, circling = circling_at(motion, x)
     cosine, sine = _turned(motion, u0, u1)
-    turn0, lift0, _, _ = _rates(motion.kind, motion.angle, u0)
-    turn1, lift1, _, _ = _rates(motion.kind, motion.angle, u1)
+    turn0, lift0, _, _ = rates(motion.kind, motion.angle, u0)
+    turn1, lift1, _, _ = rates(motion.kind, motion.angle, u1)
     if not (turn0 < math.inf and turn1 < math.inf):
         return -math.inf, math.inf
     lift = times(advance * dot(direction, axis), (min(lift0, lift1), max(lift0, lift1)))
@@ -357,77 +356,3 @@ def first_approach(
             index *= 2
             level += 1
     return index * (limit / 2.0**level), False, cap
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _alone(
-    relative: Any,
-    shape: int,
-    a: Corners,
-    b: Corners,
-    separation: float,
-    limit: float,
-    time_tolerance: float,
-    position_tolerance: float,
-    cap: int,
-) -> tuple[float, bool, int]:
-    """The test of one pair of features by itself."""
-    c, bounds = prepared(relative, a, b, limit)
-    return first_approach(relative, shape, a, b, c, bounds, separation, limit, time_tolerance, position_tolerance, cap)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def edge_edge(
-    relative: Any,
-    a0: Vector,
-    a1: Vector,
-    b0: Vector,
-    b1: Vector,
-    separation: float,
-    limit: float,
-    time_tolerance: float,
-    position_tolerance: float,
-    cap: int,
-) -> tuple[float, bool, int]:
-    """First approach of the first's edge a0 a1 and the second's edge b0 b1; see the head of this file."""
-    return _alone(
-        relative, EDGE_EDGE, (a0, a1, a1), (b0, b1, b1), separation, limit, time_tolerance, position_tolerance, cap
-    )
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def vertex_face(
-    relative: Any,
-    a: Vector,
-    b0: Vector,
-    b1: Vector,
-    b2: Vector,
-    separation: float,
-    limit: float,
-    time_tolerance: float,
-    position_tolerance: float,
-    cap: int,
-) -> tuple[float, bool, int]:
-    """First approach of the first's vertex a and the second's face b0 b1 b2; see the head of this file."""
-    return _alone(
-        relative, VERTEX_FACE, (a, a, a), (b0, b1, b2), separation, limit, time_tolerance, position_tolerance, cap
-    )
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def face_vertex(
-    relative: Any,
-    a0: Vector,
-    a1: Vector,
-    a2: Vector,
-    b: Vector,
-    separation: float,
-    limit: float,
-    time_tolerance: float,
-    position_tolerance: float,
-    cap: int,
-) -> tuple[float, bool, int]:
-    """First approach of the first's face a0 a1 a2 and the second's vertex b; see the head of this file."""
-    return _alone(
-        relative, FACE_VERTEX, (a0, a1, a2), (b, b, b), separation, limit, time_tolerance, position_tolerance, cap
-    )

@@ -17,8 +17,8 @@ import math
 
 from numba import njit
 
-from rtcore.collision.features import FACE, along, dot, point_triangle, segment_segment
-from rtcore.spatial import Vector, add, cross, length, scaled, subtract
+from rtcore.collision.features import FACE, along, point_triangle, segment_segment
+from rtcore.spatial import Vector, add, cross, dot, length, scaled, subtract
 
 ULP = 2.0**-52
 LINEAR_PAD = 8.0 * ULP

@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from rtcore import motion as m
 from rtcore.collision import receding
 from rtcore.geometry import cones
+from rtcore.geometry.recoil import recoil_vectors
 from rtcore.geometry.tree import build_tree
 from rtcore.tables import BOX_NODE, RELATIVE
 
@@ -76,7 +77,7 @@ def test_nothing_recedes_where_the_velocity_has_no_bound():
     rng = np.random.default_rng(1)
     own, other = random_motion(rng, m.ALGEBRAIC), random_motion(rng, m.STILL)
     velocity, angular, slack = fields_of(nodes, own, other)
-    recoil = cones.recoil_vectors(nodes, triangles, 6)
+    recoil = recoil_vectors(nodes, triangles, 6)
     assert own["kind"] == m.ALGEBRAIC and slack == math.inf
     assert not any(receding.recedes(node, velocity, angular, slack) for node in nodes)
     assert not any(
@@ -152,7 +153,7 @@ def tree(request):
 def test_by_vectors_too_all_triangles_below_recede(tree, most):
     """Each test of a node is only true where the elementary test is so for all of the triangles below."""
     nodes, triangles = tree
-    recoil = cones.recoil_vectors(nodes, triangles, most)
+    recoil = recoil_vectors(nodes, triangles, most)
     rng = np.random.default_rng(most)
     by_cone = by_vectors = elementary = 0
     for _ in range(12):
@@ -223,7 +224,7 @@ class Solid:
         self.vertices, self.faces = mesh
         self.nodes, self.triangles = build_tree(*mesh)
         cones.fill_cones(self.nodes, self.triangles)
-        self.recoil = cones.recoil_vectors(self.nodes, self.triangles, most)
+        self.recoil = recoil_vectors(self.nodes, self.triangles, most)
         t, k = np.nonzero(self.triangles["owned"][:, None] >> np.arange(3) & 1)
         self.points, self.point_owner = self.triangles["vertices"][t, k], t
         self.point_ids = self.triangles["vertex_ids"][t, k]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from rtcore.geometry import cones
+from rtcore.geometry.recoil import RECOIL, recoil_memory, recoil_vectors
 from rtcore.geometry.tree import build_tree
 from rtcore.tables import BOX_NODE, TRIANGLE
 
@@ -160,7 +161,7 @@ def test_rounding_of_normals_stays_within_the_tilt():
         exact = np.array([float(x / largest) for x in exact])
         exact /= np.linalg.norm(exact)
         triangles["open"] = 0  # a single triangle is, and its tilt would be infinite
-        tilt = cones._touching_triangles(triangles)[3][0]
+        tilt = cones.touching_triangles(triangles)[3][0]
         assert angle_between(triangles["normal"][0], exact) <= tilt + 4e-16  # and the rounding of `exact`
         tested += 1
     assert tested > 200
@@ -172,8 +173,8 @@ def test_every_normal_is_in_the_positive_cone_of_the_recoil_vectors(tree, most, 
     """Lemma 2, by non-negative least squares: the rest that no sum of recoil vectors can make is within the margin."""
     nodes, triangles, counts = tree
     cones.fill_cones(nodes, triangles)
-    table = cones.recoil_vectors(nodes, triangles, most, bottom_up)
-    assert table.dtype == cones.RECOIL
+    table = recoil_vectors(nodes, triangles, most, bottom_up)
+    assert table.dtype == RECOIL
     for node, recoil, rows in zip(nodes, table, counts, strict=True):
         count = recoil["count"]
         assert 0 <= count <= most
@@ -192,7 +193,7 @@ def test_every_normal_is_in_the_positive_cone_of_the_recoil_vectors(tree, most, 
 def test_recoil_vectors_are_normals_where_few_enough_hold_the_cone():
     nodes, triangles = build_tree(*MESHES["hull"])
     cones.fill_cones(nodes, triangles)
-    table = cones.recoil_vectors(nodes, triangles, 9)
+    table = recoil_vectors(nodes, triangles, 9)
     seen = 0
     for i in np.flatnonzero((table["count"] > 0) & (table["count"] < 9)):
         normals = triangles["normal"][counting(triangles, below(nodes, i))]
@@ -215,8 +216,8 @@ def test_four_sides_of_a_roof_need_four_vectors_and_can_do_with_three():
     leaf = int(np.flatnonzero((nodes["count"] > 0) & (nodes["first"] == owner))[0])
     cones.fill_cones(nodes, triangles)
     assert nodes["cone_angle"][leaf] == pytest.approx(math.pi / 4, abs=1e-12)
-    assert cones.recoil_vectors(nodes, triangles, 4)["count"][leaf] == 4
-    three = cones.recoil_vectors(nodes, triangles, 3)[leaf]
+    assert recoil_vectors(nodes, triangles, 4)["count"][leaf] == 4
+    three = recoil_vectors(nodes, triangles, 3)[leaf]
     assert three["count"] == 3
     for normal in triangles["normal"][top]:
         assert nnls(three["vectors"][:3].T, normal)[1] <= three["margin"]
@@ -264,7 +265,7 @@ def test_any_set_of_normals(seed, count, spread, form, most, bottom_up):
     cones.fill_cones(nodes, triangles)
     angle = nodes["cone_angle"][0]
     assert (angle_between(normals, nodes["cone_axis"][0]) <= angle).all()
-    table = cones.recoil_vectors(nodes, triangles, most, bottom_up)
+    table = recoil_vectors(nodes, triangles, most, bottom_up)
     recoil = table[0]
     if angle < 0.5 * math.pi - 0.01 and not bottom_up:
         assert recoil["count"] > 0
@@ -278,13 +279,13 @@ def test_any_set_of_normals(seed, count, spread, form, most, bottom_up):
 def test_bytes_by_hand():
     """(4.14): vectors, one record for each cone that is not empty, one pointer for each node."""
     counts = np.array([0, 3, 3, 6, 0])
-    assert cones.recoil_memory(counts) == 24 * 12 + 12 * 3 + 8 * 5
-    assert cones.recoil_memory(counts, 12, 12, 192, 4) == 12 * 12 + (12 + 192) * 3 + 4 * 5
-    assert cones.recoil_memory(np.zeros(7, int)) == 56
+    assert recoil_memory(counts) == 24 * 12 + 12 * 3 + 8 * 5
+    assert recoil_memory(counts, 12, 12, 192, 4) == 12 * 12 + (12 + 192) * 3 + 4 * 5
+    assert recoil_memory(np.zeros(7, int)) == 56
 
 
 @pytest.mark.parametrize("most", [2, 10])
 def test_a_number_of_vectors_out_of_range_is_refused(most):
     nodes, triangles = build_tree(*MESHES["box"])
     with pytest.raises(ValueError, match="3 to 9"):
-        cones.recoil_vectors(nodes, triangles, most)
+        recoil_vectors(nodes, triangles, most)

@@ -8,9 +8,12 @@ proven by stepping on with a bound on the speed.
 import numpy as np
 
 from rtcore import motion
+from rtcore.collision.elementary.advance import prepared
 from rtcore.tables import RELATIVE
 
 EDGE_EDGE, VERTEX_FACE, FACE_VERTEX = 0, 1, 2
+CORNERS = {EDGE_EDGE: (2, 2), VERTEX_FACE: (1, 3), FACE_VERTEX: (3, 1)}
+"""Points of the first and of the second feature."""
 
 
 def rows_dot(a, b):
@@ -186,6 +189,19 @@ class Cases:
         return np.array(time), np.array(found), np.array(iterations)
 
 
+def one_pair(back_end, shape):
+    """The test of one pair of features by itself, by any back-end: takes the points, then the options."""
+    first, second = CORNERS[shape]
+
+    def test(relative, *arguments):
+        a, b, options = arguments[:first], arguments[first : first + second], arguments[first + second :]
+        a, b = (points + points[-1:] * (3 - len(points)) for points in (a, b))
+        c, bounds = prepared(relative, a, b, options[1])
+        return back_end.first_approach(relative, shape, a, b, c, bounds, *options)
+
+    return test
+
+
 def unit_quaternions(rng, n):
     q = rng.normal(size=(n, 4))
     return q / np.linalg.norm(q, axis=1)[:, None]
@@ -209,7 +225,7 @@ def random_cases(rng, n, shape, kinds, turn=1.0, size=1.0, offset=0.0, flat=Fals
     """
     kinds = np.resize(kinds, (n, 2))
     turn = np.resize(turn, n)[:, None]
-    counts = {EDGE_EDGE: (2, 2), VERTEX_FACE: (1, 3), FACE_VERTEX: (3, 1)}[shape]
+    counts = CORNERS[shape]
     a, b = (rng.normal(size=(n, count, 3)) * 0.5 * size for count in counts)
     frame = unit_quaternions(rng, 2 * n)
     position, shift, pivot, axis = rng.normal(size=(4, n, 2, 3)) * size

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from rigid_truth import EDGE_EDGE, FACE_VERTEX, VERTEX_FACE, check, one_case, random_cases
+from rigid_truth import EDGE_EDGE, FACE_VERTEX, VERTEX_FACE, check, one_case, one_pair, random_cases
 
 from rtcore import motion
 from rtcore.collision.elementary import cubic
 
-TESTS = {EDGE_EDGE: cubic.edge_edge, VERTEX_FACE: cubic.vertex_face, FACE_VERTEX: cubic.face_vertex}
+TESTS = {shape: one_pair(cubic, shape) for shape in (EDGE_EDGE, VERTEX_FACE, FACE_VERTEX)}
 SCREW_FRAME = {"shift": (0, 0, 0.2), "turn": (0, 0, 0.6), "kind": motion.TAN_HALF}
 EDGES = ([[1, 0.3, -0.2], [1.2, 0.1, 0.6]], [[1, 0, 0], [1.5, 0.2, 0.3]])
 FACE = [[0.6, 0.2, 0.05], [1.2, 0.1, 0.25], [0.7, 0.9, 0.2]]
@@ -34,7 +34,7 @@ def polynomial(case):
 def test_edges_of_the_printed_example_meet():
     case = one_case(EDGE_EDGE, *EDGES, **SCREW_FRAME)
     np.testing.assert_allclose(polynomial(case), [-0.00267929, -0.001187932, 0.275469, -0.074], atol=6e-7)
-    time, found, _ = case.run(cubic.edge_edge, 0.0, time_tolerance=1e-11, position_tolerance=1e-11)
+    time, found, _ = case.run(TESTS[EDGE_EDGE], 0.0, time_tolerance=1e-11, position_tolerance=1e-11)
     assert found[0] and time[0] == pytest.approx(0.276871939, abs=1e-9)
     assert time[0] == pytest.approx(time_of(0.269134738), abs=1e-9)
     a, b = case.second.places(time)[0]
@@ -43,14 +43,14 @@ def test_edges_of_the_printed_example_meet():
 
 def test_a_vertex_of_the_printed_example_meets_the_face_and_another_passes_by():
     case = one_case(FACE_VERTEX, FACE, [[1, 0.1, 0.15]], **SCREW_FRAME)
-    time, found, _ = case.run(cubic.face_vertex, 0.0, time_tolerance=1e-11, position_tolerance=1e-11)
+    time, found, _ = case.run(TESTS[FACE_VERTEX], 0.0, time_tolerance=1e-11, position_tolerance=1e-11)
     assert found[0] and time[0] == pytest.approx(0.210416516, abs=1e-9)
     np.testing.assert_allclose(case.second.places(time)[0, 0], [0.979449581, 0.225118899, 0.190867460], atol=2e-9)
 
     outside = one_case(FACE_VERTEX, FACE, [[1, -0.1, 0.12]], **SCREW_FRAME)
     roots = np.roots(polynomial(outside))
     assert np.min(np.abs(roots - 0.266188315)) < 1e-8  # it does cross the plane
-    time, found, _ = outside.run(cubic.face_vertex, 0.0)
+    time, found, _ = outside.run(TESTS[FACE_VERTEX], 0.0)
     assert not found[0] and time[0] == 1.0
 
 
@@ -103,5 +103,5 @@ def test_the_sign_of_the_coefficients_answers_most_pairs():
 def test_other_motions_are_passed_on():
     cases = random_cases(np.random.default_rng(8), 60, EDGE_EDGE, [(1, 1), (2, 0), (0, 1)], 1.0)
     assert not any(cubic.solvable(r) for r in cases.relative)
-    _, found, _ = check(cases, cubic.edge_edge, 0.0)
+    _, found, _ = check(cases, TESTS[EDGE_EDGE], 0.0)
     assert found.mean() > 0.6

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rigid_truth import EDGE_EDGE, FACE_VERTEX, VERTEX_FACE, check, one_case, random_cases
+from rigid_truth import EDGE_EDGE, FACE_VERTEX, VERTEX_FACE, check, one_case, one_pair, random_cases
 
 from rtcore import motion
 from rtcore.collision.elementary import interval
 
-TESTS = {EDGE_EDGE: interval.edge_edge, VERTEX_FACE: interval.vertex_face, FACE_VERTEX: interval.face_vertex}
+TESTS = {shape: one_pair(interval, shape) for shape in (EDGE_EDGE, VERTEX_FACE, FACE_VERTEX)}
 KINDS = [(0, 1), (1, 0), (1, 1), (0, 1), (1, 0), (1, 1), (0, 2), (2, 1), (0, 0)]
 TURNS = [0.3, 0.3, 0.3, np.pi, np.pi, np.pi, 2.9, 2.9, 0.0]
 
@@ -104,13 +104,13 @@ def test_bodies_carried_along_together_are_free_in_one_interval():
     edge = [[0, 0, 0], [0.1, 0, 0]]
     case = one_case(EDGE_EDGE, edge, [[0.05, -0.1, 0.001], [0.05, 0.1, 0.001]], (1, 0.5, 0.2))
     case.relative["first"] = case.relative["second"]
-    time, found, iterations = case.run(interval.edge_edge, 0.0009)
+    time, found, iterations = case.run(TESTS[EDGE_EDGE], 0.0009)
     assert not found[0] and time[0] == 1.0 and iterations[0] == 1
 
 
 def test_algebraic_motions_are_safe():
     cases = random_cases(np.random.default_rng(5), 40, EDGE_EDGE, [(0, motion.ALGEBRAIC)], 1.5)
-    time, _, _ = cases.run(interval.edge_edge, 0.0, position_tolerance=1e-6, cap=300)
+    time, _, _ = cases.run(TESTS[EDGE_EDGE], 0.0, position_tolerance=1e-6, cap=300)
     for s in np.linspace(0, 1, 500):
         assert np.all(cases.distances(s * time) > -1e-12)
         assert np.all((cases.distances(s * time) > 0) | (s == 1.0))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rigid_truth import EDGE_EDGE, FACE_VERTEX, VERTEX_FACE, one_case, random_cases
+from rigid_truth import EDGE_EDGE, FACE_VERTEX, VERTEX_FACE, one_case, one_pair, random_cases
 
 from rtcore.collision.elementary import advance, cubic, interval
 
@@ -30,8 +30,7 @@ def over(name, height, shift, **turn):
 
 
 def run(module, case, separation, **options):
-    test = (module.edge_edge, module.vertex_face, module.face_vertex)[case.shape]
-    time, found, iterations = case.run(test, separation, **options)
+    time, found, iterations = case.run(one_pair(module, case.shape), separation, **options)
     return time[0], bool(found[0]), int(iterations[0])
 
 
@@ -101,9 +100,9 @@ def test_edges_that_slide_in_their_common_plane_past_each_other_are_free(module)
 def test_at_the_cap_the_time_is_proven_and_no_more_work_is_done(module):
     rng = np.random.default_rng(1)
     cases = random_cases(rng, 40, EDGE_EDGE, [(0, 1), (0, 2)], 1.0)
-    full, _, _ = cases.run(module.edge_edge, 0.0, cap=3000)
+    full, _, _ = cases.run(one_pair(module, EDGE_EDGE), 0.0, cap=3000)
     for cap in (1, 2, 3, 5, 10):
-        time, found, iterations = cases.run(module.edge_edge, 0.0, cap=cap)
+        time, found, iterations = cases.run(one_pair(module, EDGE_EDGE), 0.0, cap=cap)
         assert np.all(iterations <= cap)
         assert np.all(time <= full + 1e-8)
         # What the cap stopped is no contact: the time is proven, and below the limit.
@@ -131,7 +130,7 @@ def test_degenerate_features_are_points_and_segments(module):
 def test_the_three_agree_where_all_three_apply(shape):
     # Both are after the same first time and are at most the tolerance early; grazing contacts may fall either way.
     cases = random_cases(np.random.default_rng(shape), 120, shape, [(0, 2), (0, 1)], [2.5, 0.0])
-    tests = [(m.edge_edge, m.vertex_face, m.face_vertex)[shape] for m in BACKENDS]
+    tests = [one_pair(m, shape) for m in BACKENDS]
     results = [cases.run(test, 0.0, 1.0, 1e-9, 1e-8, 5000) for test in tests]
     for time, found, _ in results[1:]:
         same = (np.abs(time - results[0][0]) <= 1e-6) & (found == results[0][1])
