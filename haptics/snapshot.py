@@ -10,9 +10,10 @@ import zlib
 import numpy as np
 
 from haptics.tables import TOUCH
+from rtcore.collision.near_features import STACK
 from rtcore.model import Model
 from rtcore.state import State, front_capacity, make_state
-from rtcore.tables import CONTACT_MEMORY, FRONT, FRONT_ENTRY, MAX_CONTACTS, POSE, PROXY
+from rtcore.tables import CONTACT_MEMORY, FRONT, FRONT_ENTRY, MAX_CONTACTS, MAX_REMEMBERED, POSE, PROXY
 
 SNAPSHOT_VERSION = 2
 
@@ -125,9 +126,9 @@ def unpack_snapshot(data: bytes | bytearray | memoryview | np.ndarray, model: Mo
     if size < at + sum(part.nbytes for part in parts):
         raise ValueError(f"the snapshot is of another kind of tool: it has only {size} bytes")
     at = _fill(parts, raw, at)
-    if len(state.fronts) > 0 and (state.fronts["count"] > state.front_entries.shape[2]).any():
+    if (state.fronts["count"] > state.front_entries.shape[2]).any() or (state.fronts["walk_top"] > STACK).any():
         raise ValueError("the snapshot holds more of a front than this model has room for")
-    if (state.contact_memory["count"] > MAX_CONTACTS).any():
+    if (state.contact_memory["count"] > MAX_CONTACTS).any() or (state.contact_memory["known"] > MAX_REMEMBERED).any():
         raise ValueError("the snapshot holds more contacts than there is room for")
     entries = _entries(state)
     if size != at + sum(part.nbytes for part in entries):

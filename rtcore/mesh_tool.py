@@ -10,6 +10,8 @@ from numba import njit
 from rtcore.collision.broad_phase import find_pairs
 from rtcore.collision.contact_set import update_contacts
 from rtcore.collision.front import DRIFT, ROUNDING, coherent_contact
+from rtcore.collision.near_features import list_again, list_near
+from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_state import move_front
 from rtcore.motion import SCREW, between, path_bound, pose, still
 from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, vector
@@ -23,6 +25,9 @@ LEAST_STRIDE = 2.0**-12
 """Smallest share of it after passes that were blocked; a free pass doubles the share again."""
 TIME_TOLERANCE = 1e-6
 """Share of the step by which it may be reported early: a way of a millimetre is then known to a nanometre."""
+LISTING = 1 / 40
+"""Share of the units that the search for near features may use. Two sheets along one another have thousands of pairs of
+triangles within reach, so that a round then takes some ticks."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -37,16 +42,16 @@ def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None
     """
     units = max(budget.units, 0)
     passes = min(max(budget.passes, 1), MAX_PATH - 1)
-    state.query_work[0].proximities.count = 0
-    state.query_work[0].proximities.incomplete = 0
     for body_id in range(len(model.bodies)):
         body = state.poses[body_id]
         still(state.motions[body_id], vector(body.position), quaternion(body.orientation))
     while True:
         stride = state.proxy[0].stride
         limit = _ask(model, state, report)
-        time, units = _sweep(model, state, limit, units, report)
+        listing = int(LISTING * units) if report.passes_used == 0 else 0
+        time, units = _sweep(model, state, limit, units - listing, report)
         if report.passes_used == 1:
+            units += _list_near(model, state, listing)
             update_contacts(model, state, report)
         _place(model, state, time, report)
         blocked = time < limit
@@ -78,7 +83,6 @@ def _ask(model: tuple, state: tuple, report: np.void) -> float:
     between(scratch.relative.second, SCREW, position, turn, goal, goal_turn, position)
     query = scratch.query
     query.separation = model.world[0].eps_alert
-    query.reach = model.world[0].eps_break if report.passes_used == 0 else 0.0
     query.position_tolerance = POSITION_TOLERANCE * query.separation
     query.time_tolerance = TIME_TOLERANCE
     query.flags = QUERY_OWNED
@@ -98,10 +102,9 @@ def _sweep(model: tuple, state: tuple, limit: float, units: int, report: np.void
     scratch = state.scratch[0]
     query = scratch.query
     hit = scratch.hit
-    proximities = state.query_work[0].proximities
     n = len(model.bodies)
     broad = state.broad
-    find_pairs(broad, state.motions, max(query.reach, query.separation), units)
+    find_pairs(broad, state.motions, model.world[0].eps_break, units)
     units -= broad.report[0].units_used
     time = limit
     if broad.bodies[n].blocked != 0:
@@ -118,21 +121,93 @@ def _sweep(model: tuple, state: tuple, limit: float, units: int, report: np.void
         still(scratch.relative.first, vector(body.position), quaternion(body.orientation))
         query.limit = time
         query.units = units
-        listed = proximities.count
         # fmt: off
         coherent_contact(
             model.nodes, model.triangles, scratch.relative, query, front, state.front_entries[body_id],
             state.query_work[0], scratch.counters, hit,
         )
         # fmt: on
-        for i in range(listed, proximities.count):
-            proximities.rows[i].body_id = body_id
         units = max(units - hit.units_used, 0)
         if hit.truncated != 0:
             report.degraded |= DEGRADED_SWEEP
         time = min(time, hit.time)
     report.passes_used += 1
     return time, units
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _list_near(model: tuple, state: tuple, units: int) -> int:
+    """List the features of bodies and tool within eps_break of one another, where the tool is now: units left.
+
+    Goes on with the body and in its front where the last step ran out of units. Where this step does so too, the list
+    is marked as incomplete, and what is known from before is looked at again.
+    """
+    broad = state.broad
+    memory = state.contact_memory[0]
+    work = state.query_work[0]
+    work.proximities.count = 0
+    work.proximities.incomplete = broad.bodies[len(model.bodies)].blocked
+    near = broad.report[0].pair_count
+    row = 0
+    while row < near and broad.pairs[row, 0] < memory.turn:
+        row += 1
+    memory.turn = 0
+    left = units
+    for _ in range(near):
+        if row >= near:
+            row = 0
+        body_id = broad.pairs[row, 0]
+        row += 1
+        listed = work.proximities.count
+        front = state.fronts[body_id]
+        _place_at_start(model, state, body_id)
+        # fmt: off
+        left, complete = list_near(
+            model.nodes, model.triangles, front, state.front_entries[body_id], work.start, model.world[0].eps_break,
+            state.scratch[0].counters, work.proximities, left,
+        )
+        # fmt: on
+        for i in range(listed, work.proximities.count):
+            work.proximities.rows[i].body_id = body_id
+        if not complete:
+            work.proximities.incomplete = 1
+            memory.turn = body_id
+            break
+    if work.proximities.incomplete != 0:
+        _list_known(model, state)
+    return max(left, 0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _list_known(model: tuple, state: tuple) -> None:
+    """List the features of the triangles that contacts of the last step were found at."""
+    memory = state.contact_memory[0]
+    work = state.query_work[0]
+    for m in range(memory.known):
+        key = memory.rows[m]
+        first, second = key.first_triangle, key.second_triangle
+        if m > 0 and memory.rows[m - 1].first_triangle == first and memory.rows[m - 1].second_triangle == second:
+            continue
+        listed = work.proximities.count
+        _place_at_start(model, state, key.body_id)
+        # fmt: off
+        list_again(
+            model.triangles, first, second, work.start, model.world[0].eps_break, state.scratch[0].counters,
+            work.proximities,
+        )
+        # fmt: on
+        for i in range(listed, work.proximities.count):
+            work.proximities.rows[i].body_id = key.body_id
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _place_at_start(model: tuple, state: tuple, body_id: int) -> None:
+    """Write down where the tool is in the frame of a body before it moves, for box tests at that pose."""
+    relative = state.scratch[0].relative
+    body = state.poses[body_id]
+    still(relative.first, vector(body.position), quaternion(body.orientation))
+    root = model.nodes[state.fronts[body_id].second_root]
+    place_pair(relative, vector(root.centre), root.radius, 0.0, 0.0, state.query_work[0].start)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

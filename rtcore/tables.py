@@ -140,7 +140,6 @@ COUNTERS = np.dtype(
 QUERY = np.dtype(
     [
         ("separation", "f8"),  # distance that must be kept, m; contact is the first time that it is reached
-        ("reach", "f8"),  # pairs of features nearer than this at u = 0 go into the contact set, m; 0: none wanted
         ("position_tolerance", "f8"),  # a contact may be reported this much early along the path, m
         ("time_tolerance", "f8"),  # and this much early in u
         ("limit", "f8"),  # only contacts at u <= limit are looked for, 0..1
@@ -187,7 +186,7 @@ HIT = np.dtype(
 MAX_QUERY_PAIRS = 16384
 """Pairs of nodes that one query can keep for later."""
 MAX_ACTIVE_PAIRS = 4096
-"""Pairs of triangles that one query with a front can have within reach."""
+"""Pairs of triangles that may touch within one query with a front."""
 MAX_PROXIMITIES = 2048
 """Pairs of features in one table of proximities."""
 
@@ -214,12 +213,12 @@ vertex and what is nearest to it on a face."""
 PROXIMITIES = np.dtype(
     [
         ("rows", PROXIMITY, (MAX_PROXIMITIES,)),
-        ("count", "i4"),  # queries append; who starts a tick sets it to 0
+        ("count", "i4"),
         ("incomplete", "i4"),  # 1: the table was full or the units ran out; some pairs within reach may be missing
     ],
     align=True,
 )
-"""Pairs of features within QUERY.reach."""
+"""Pairs of features within reach of one another."""
 
 NODE_PAIR = np.dtype(
     [
@@ -245,7 +244,7 @@ ACTIVE_PAIR = np.dtype(
     ],
     align=True,
 )
-"""A pair of triangles that may come within reach in this tick."""
+"""A pair of triangles that may touch in this tick."""
 
 STACKED_PAIR = np.dtype(
     [
@@ -269,7 +268,7 @@ QUERY_WORK = np.dtype(
         ("whole", PLACEMENT),  # over the whole motion
         ("middle", PLACEMENT),  # over the interval looked at
         ("start", PLACEMENT),  # at its start
-        ("proximities", PROXIMITIES),  # result of queries with a front
+        ("proximities", PROXIMITIES),  # result of the search for near features
         ("pairs", NODE_PAIR, (MAX_QUERY_PAIRS,)),
         ("active", ACTIVE_PAIR, (MAX_ACTIVE_PAIRS,)),
         ("order", "i4", MAX_ACTIVE_PAIRS),
@@ -292,12 +291,15 @@ FRONT = np.dtype(
         ("drift", "f8"),  # part of it for the rounding of the poses at its end, m
         ("speed", "f8"),  # bound on the speed of every point of the second in the last query, m per unit of u
         ("pace", "f8"),  # path per query that the front is kept ready for, m
-        ("reach", "f8"),  # the next query looks no further for proximities, m
         ("first_root", "i4"),  # indices into the node table
         ("second_root", "i4"),
         ("count", "i4"),  # entries in use
         ("current", "i4"),  # which of the two rows of entries they are in
         ("cursor", "i4"),  # entry from which the next query tries to join entries
+        ("walk", "i4"),  # entry at which the search for near features goes on, after what is on its stack
+        ("walk_first", "i4", 2 * MAX_TREE_DEPTH + 2),  # stack of node pairs that it has yet to look into
+        ("walk_second", "i4", 2 * MAX_TREE_DEPTH + 2),
+        ("walk_top", "i4"),
         ("padding", "i4"),
     ],
     align=True,
@@ -377,8 +379,20 @@ CONTACT_KEY = np.dtype(
 )
 """What is remembered of a contact until the next tick."""
 
-CONTACT_MEMORY = np.dtype([("rows", CONTACT_KEY, (MAX_CONTACTS,)), ("count", "i4"), ("padding", "i4")], align=True)
-"""The contacts of a tool mesh in the last tick; rows after count are zero."""
+MAX_REMEMBERED = 64
+"""Contacts remembered until the next tick."""
+
+CONTACT_MEMORY = np.dtype(
+    [
+        ("rows", CONTACT_KEY, (MAX_REMEMBERED,)),  # those in the table, then others that span their groups
+        ("count", "i4"),  # in the table
+        ("known", "i4"),  # in all; the rows after are zero
+        ("turn", "i4"),  # body with which the search for near features goes on
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""The contacts of a tool mesh in the last tick, and what the search for them in turns goes on with."""
 
 CONTACT_CANDIDATE = np.dtype(
     [

@@ -12,6 +12,7 @@ from rtcore.collision.broad_phase import find_pairs
 from rtcore.collision.contact_set import update_contacts
 from rtcore.collision.front import coherent_contact
 from rtcore.collision.mesh_distance import mesh_distance
+from rtcore.collision.near_features import list_near
 from rtcore.collision.nearest import clearance
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model
@@ -30,6 +31,7 @@ from rtcore.tables import (
     MOTION,
     PLACEMENT,
     POSE,
+    PROXIMITIES,
     QUERY,
     QUERY_WORK,
     RELATIVE,
@@ -91,6 +93,7 @@ def parts() -> tuple[Part, ...]:
 
     pair = (nodes, triangles, index, index, placement, number, work, hit)
     contact = (nodes, triangles, relative, query, front, entries, work, counters, hit)
+    near = (nodes, triangles, front, entries, placement, number, counters, numba.from_dtype(PROXIMITIES), count)
     carried = (model, state, budget, report)
     return (
         Part("quaternions", FIRST, _spatial),
@@ -98,6 +101,7 @@ def parts() -> tuple[Part, ...]:
         Part("bodies that may meet", FIRST, compiler(find_pairs, broad, list_of_motions, number, count)),
         Part("distance of meshes", FIRST, compiler(mesh_distance, *pair)),
         Part("meshes in motion", FIRST, compiler(coherent_contact, *contact)),
+        Part("near features", FIRST, compiler(list_near, *near)),
         Part("contacts of meshes", FIRST, compiler(update_contacts, model, state, report)),
         Part("mesh tool", FIRST, compiler(mesh_tool.follow, *carried)),
         Part("bounding trees", SECOND, _trees),

@@ -5,7 +5,7 @@
    but the ghost of one that is listed as well, and its normal would hold up motions that are free. What is seen through
    a solid is no contact either, so that there are none where the tool is inside of one. Where a triangle without area
    or an edge of more than two faces hides what is beside it, a ghost may stay.
-2. A pair that was listed once for each face around a feature is merged.
+2. A pair that was listed several times, for each face around a feature or in several turns, is merged.
 3. What is left is put into groups of one body and much the same normal. Of each group the deepest contact is kept, then
    those that span most of its area in the plane square to the normal (all that matters for the forces and torques that
    a group of parallel contacts can carry), then those that a small tilt would make the deepest.
@@ -39,7 +39,7 @@ from rtcore.spatial import (
     to_scene,
     vector,
 )
-from rtcore.tables import DEGRADED_CONTACTS, MAX_CONTACTS
+from rtcore.tables import DEGRADED_CONTACTS, MAX_CONTACTS, MAX_REMEMBERED
 
 ENTRY = 0.75
 """A contact enters the table below this share of the way from eps_safety to eps_break, and leaves at eps_break."""
@@ -129,8 +129,6 @@ def _place(work: Any, row: Any, count: int, mask: int) -> int:
 
     Of those that are merged the first one in the total order stays. mask: size of the hash table less 1.
     """
-    if row.first_feature == FACE or row.second_feature == FACE or (row.first_feature >= 3 and row.second_feature >= 3):
-        return count  # listed once, by the triangles that own the features
     first_kind = row.first_feature // 3
     second_kind = row.second_feature // 3
     mixed = (2 * row.first_id + first_kind) * 19349663 ^ (2 * row.second_id + second_kind) * 83492791
@@ -479,15 +477,45 @@ def _sort_chosen(work: Any, count: int) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _write(model: tuple, work: Any, count: int, memory: Any, report: np.void) -> None:
-    """Write the chosen candidates to the report, and what of them is remembered until the next tick."""
-    for i in range(max(count, memory.count)):
+def _remember(memory: Any, work: Any, count: int, groups: int) -> None:
+    """Keep the chosen candidates until the next tick, and after them other picks of the groups while there is room."""
+    known = 0
+    for i in range(count):
+        _put_key(memory.rows[known], work.candidates[work.chosen[i]])
+        work.candidates[work.chosen[i]].picked = -1
+        known += 1
+    for turn in range(MAX_CONTACTS + 1):
+        for group in range(groups):
+            if turn >= work.pick_count[group] or known == MAX_REMEMBERED:
+                continue
+            candidate = work.candidates[work.picks[group, turn]]
+            if candidate.picked >= 0:
+                _put_key(memory.rows[known], candidate)
+                known += 1
+    for i in range(known, memory.known):
         key = memory.rows[i]
-        if i >= count:
-            put_vector(key.normal, (0.0, 0.0, 0.0))
-            key.body_id = key.first_triangle = key.second_triangle = 0
-            key.first_feature = key.second_feature = key.age = 0
-            continue
+        put_vector(key.normal, (0.0, 0.0, 0.0))
+        key.body_id = key.first_triangle = key.second_triangle = 0
+        key.first_feature = key.second_feature = key.age = 0
+    memory.count = count
+    memory.known = known
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _put_key(key: Any, candidate: Any) -> None:
+    put_vector(key.normal, vector(candidate.normal))
+    key.body_id = candidate.body_id
+    key.first_triangle = candidate.first_triangle
+    key.second_triangle = candidate.second_triangle
+    key.first_feature = candidate.first_feature
+    key.second_feature = candidate.second_feature
+    key.age = candidate.age
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _write(model: tuple, work: Any, count: int, report: np.void) -> None:
+    """Write the chosen candidates to the report."""
+    for i in range(count):
         candidate = work.candidates[work.chosen[i]]
         contact = report.contacts[i]
         put_vector(contact.point, vector(candidate.point))
@@ -501,14 +529,6 @@ def _write(model: tuple, work: Any, count: int, memory: Any, report: np.void) ->
         contact.tool_face_id = model.triangles[candidate.second_triangle].face_id
         contact.tool_feature = candidate.second_feature
         contact.age = candidate.age
-        put_vector(key.normal, vector(candidate.normal))
-        key.body_id = candidate.body_id
-        key.first_triangle = candidate.first_triangle
-        key.second_triangle = candidate.second_triangle
-        key.first_feature = candidate.first_feature
-        key.second_feature = candidate.second_feature
-        key.age = candidate.age
-    memory.count = count
     report.contact_count = count
 
 
@@ -539,4 +559,5 @@ def update_contacts(model: tuple, state: tuple, report: np.void) -> None:
         first = end
     count = _share_out(work, groups)
     _sort_chosen(work, count)
-    _write(model, work, count, state.contact_memory[0], report)
+    _remember(state.contact_memory[0], work, count, groups)
+    _write(model, work, count, report)

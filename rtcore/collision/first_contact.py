@@ -269,8 +269,8 @@ def first_contact(
             else:
                 # fmt: off
                 _, _, units = leaf_pair(
-                    triangles, a.first, b.first, relative, work.start, speed_of(b, work.whole), query, 0.0,
-                    end if pass_time else limit, counters, hit, work.proximities,
+                    triangles, a.first, b.first, relative, work.start, speed_of(b, work.whole), query,
+                    end if pass_time else limit, counters, hit,
                 )
                 # fmt: on
                 left -= units

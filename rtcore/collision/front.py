@@ -6,8 +6,8 @@ M that any point of the second body can have run in the first's frame since the 
 to be g apart when M was m needs no test as long as M, with what lies ahead, is below its expiry m + g.
 
 Entries whose time has come are looked at again at the present pose, and opened where they are too near; pairs of
-triangles within reach are then tested continuously, in the order of their earliest possible contact. Where two entries
-with much slack are all that is below a pair of nodes, that pair takes their place.
+triangles that may touch are then tested continuously, in the order of their earliest possible contact. Where two
+entries with much slack are all that is below a pair of nodes, that pair takes their place.
 
 What the units do not suffice for keeps its expiry, and expiry - M is still a proven distance: the motion may go on as
 far as the smallest of them allows. What was opened stays so, hence a pause ends after a number of ticks.
@@ -36,11 +36,9 @@ COARSE = 8.0
 """Queries like this one that a pair of nodes must be good for to take the place of two entries."""
 CALMING = 0.999
 """By which the pace that joining goes by falls in each query at rest: a short rest does not close the front."""
-WIDENING = 0.02
-"""Share of the wanted reach that one too wide for the units grows by in each query."""
 AHEAD = 4.0
-"""Times the path that the last motion was free for: a query first looks as far as that and its reach, and only where
-that is free at all that was asked for. What is pressed together has all of its goal in front of it, and meets within
+"""Times the path that the last motion was free for: a query first looks as far as that, and only where that is free at
+all that was asked for. What is pressed together has all of its goal in front of it, and meets within
 that distance what stops it."""
 LASTING = 16.0
 """Queries like this one after which an entry may be looked at again: a gap good for that need not be known better."""
@@ -146,7 +144,6 @@ def _refine(
     count: int,
     room: int,
     active: int,
-    reach: float,
     limit: float,
     query: Any,
     work: Any,
@@ -167,16 +164,11 @@ def _refine(
         leaf = a.count > 0 and b.count > 0
         speed = speed_of(b, work.whole)
         slack = max(expiry - travelled, 0.0) * (1.0 - ROUNDING)
-        touching = query.separation + speed * limit
-        needed = max(reach, touching)
+        needed = query.separation + speed * limit
         near = slack <= needed
         tested = False
         if not near:
             counters.reused += 1
-        elif left <= query.units // 2 and slack > touching:
-            # Half of the units is kept for what may touch in this tick.
-            work.proximities.incomplete = 1
-            near = False
         elif (fresh or not leaf) and left > 0:
             left -= 1
             counters.box_tests += 1
@@ -192,7 +184,6 @@ def _refine(
         if near and (leaf or not tested or top + 2 > len(work.stack)):
             # Out of units, or of room: of what is below this pair, no more is known than its slack.
             open_time = min(open_time, _time_for(slack, speed, query))
-            work.proximities.incomplete = 1
             near = False
         full = kept and count + top + 2 > room
         if kept and (full or not near):
@@ -200,8 +191,6 @@ def _refine(
             kept = 0
         if not near:
             continue
-        if full:
-            work.proximities.incomplete = 1
         if opens_first(a, b):
             top = _push(work, top, a.right, second, expiry, kept, 1)
             top = _push(work, top, first + 1, second, expiry, kept, 1)
@@ -277,7 +266,6 @@ def _scan(
     nodes: Any,
     front: Any,
     entries: Any,
-    reach: float,
     limit: float,
     query: Any,
     work: Any,
@@ -290,13 +278,14 @@ def _scan(
     capacity = len(target)
     travelled = front.travelled
     path = front.speed * limit
-    enough = (travelled + max(reach, query.separation + path)) * (1.0 + ROUNDING)
+    enough = (travelled + query.separation + path) * (1.0 + ROUNDING)
     front.pace = max(path, CALMING * front.pace)
-    margin = max(reach, query.separation) + COARSE * front.pace
+    margin = query.separation + COARSE * front.pace
     crowded = 4 * front.count > 3 * capacity
     attempts = CROWDED * JOINS if crowded else JOINS
     window = CROWDED * WINDOW if crowded else WINDOW
     cursor = front.cursor if front.cursor < front.count else 0
+    walk = 0  # where the entry is now at which the search for near features goes on
     count = 0
     active = 0
     open_time = math.inf
@@ -309,6 +298,8 @@ def _scan(
         elif i < cursor + window:
             part = i + 1 if attempts > 0 else min(part, cursor + window)
         kept = _copy(source, target, i, part, count, enough)
+        if i <= front.walk < i + kept:
+            walk = count + front.walk - i
         i += kept
         count += kept
         counters.reused += kept
@@ -318,18 +309,22 @@ def _scan(
                 count, rest = _join(nodes, front, target, count, margin, work, counters, allowed)
                 attempts -= allowed - rest
                 left -= allowed - rest
+                walk = min(walk, count - 1)
         if i == part:
             continue
         entry = source[i]
+        if i == front.walk:
+            walk = count
         _push(work, 0, entry.first, entry.second, entry.expiry, 1, 0)
         room = capacity - (front.count - 1 - i)
         count, active, left, time = _refine(
-            nodes, front, target, count, room, active, reach, limit, query, work, counters, left
+            nodes, front, target, count, room, active, limit, query, work, counters, left
         )
         open_time = min(open_time, time)
         i += 1
     front.cursor = cursor + window if cursor + window < count else 0
     front.count = count
+    front.walk = walk
     front.current = 1 - front.current
     return active, left, open_time
 
@@ -342,7 +337,6 @@ def _test_active(
     front: Any,
     entries: Any,
     active: int,
-    reach: float,
     limit: float,
     query: Any,
     work: Any,
@@ -364,17 +358,15 @@ def _test_active(
         prepare_culling(nodes, front.first_root, front.second_root, relative, limit, work)
     for i in range(active):
         row = rows[work.order[i]]
-        if row.slack > reach:
-            if row.key >= best:
-                continue
-            if cull and (
-                culled(nodes[row.first], work.first_approach, counters)
-                or culled(nodes[row.second], work.second_approach, counters)
-            ):
-                continue
+        if row.key >= best:
+            continue
+        if cull and (
+            culled(nodes[row.first], work.first_approach, counters)
+            or culled(nodes[row.second], work.second_approach, counters)
+        ):
+            continue
         if left <= 0:
             open_time = min(open_time, row.key)
-            work.proximities.incomplete = 1
             continue
         a = nodes[row.first].first
         b = nodes[row.second].first
@@ -390,11 +382,9 @@ def _test_active(
             work.start,
             row.speed,
             query,
-            reach,
             best,
             counters,
             hit,
-            work.proximities,
         )
         left -= units
         if row.entry >= 0 and nearest > row.slack:
@@ -418,48 +408,39 @@ def coherent_contact(
 
     nodes: BOX_NODE table and triangles: TRIANGLE table of both bodies; relative: RELATIVE record, which begins where
     the motion of the last query was left; query: QUERY; front: FRONT record and entries: its (2, capacity) FRONT_ENTRY
-    table, both carried on; work: QUERY_WORK; counters: COUNTERS, added to; hit: HIT, written. Pairs of features within
-    query.reach at u = 0 are added to work.proximities.
+    table, both carried on; work: QUERY_WORK; counters: COUNTERS, added to; hit: HIT, written.
 
     The motion is proven free for u < hit.time. When units or memory run out before all earlier contacts are excluded,
     hit.truncated is 1 and hit.time is as far as the distances known allow. The last pair of triangles may take a few
     units (14 at most) more than allowed. Motions that start with infinite speed (ALGEBRAIC) are refused: hit.time is 0
     and hit.truncated 1.
-
-    Where there is too much within query.reach for the units or the tables, work.proximities.incomplete is set and the
-    next queries reach less far (front.reach), until there is room again; what limits the motion comes first.
     """
-    listed = work.proximities.count
-    incomplete = work.proximities.incomplete
-    work.proximities.incomplete = 0
     last = front.ahead
     front.travelled += front.ahead
     front.ahead = 0.0
     if relative.first.kind == ALGEBRAIC or relative.second.kind == ALGEBRAIC:
         clear_hit(hit, 0.0)
         hit.truncated = 1
-        work.proximities.incomplete = 1
         return
     root = nodes[front.second_root]
     centre = vector(root.centre)
     place_pair(relative, centre, root.radius, 0.0, 0.0, work.start)
     if not front.travelled < math.inf:
         reset_front(front, entries)
-    reach = min(query.reach, front.reach)
     limit = query.limit
     left = query.units
     done = 0.0
     while True:
         place_pair(relative, centre, root.radius, 0.0, limit, work.whole)
         front.speed = speed_of(root, work.whole)
-        look = AHEAD * last + max(query.reach, query.separation)
+        look = AHEAD * last + query.separation
         if done == 0.0 and look < front.speed * limit:
             limit = look / front.speed
         clear_hit(hit, limit)
-        active, left, open_time = _scan(nodes, front, entries, reach, limit, query, work, counters, left)
+        active, left, open_time = _scan(nodes, front, entries, limit, query, work, counters, left)
         # fmt: off
         left, time = _test_active(
-            nodes, triangles, relative, front, entries, active, reach, limit, query, work, counters, hit, left,
+            nodes, triangles, relative, front, entries, active, limit, query, work, counters, hit, left,
         )
         # fmt: on
         open_time = min(open_time, time)
@@ -473,8 +454,6 @@ def coherent_contact(
             break
         done = limit
         limit = query.limit
-        work.proximities.count = listed
-        work.proximities.incomplete = 0
     if hit.found:
         describe(triangles, relative, hit)
     hit.units_used = query.units - left
@@ -487,9 +466,3 @@ def coherent_contact(
             scale += abs(two.position[k]) + abs(two.pivot[k]) + abs(two.shift[k])
         front.drift = DRIFT * scale
         front.ahead = front.speed * hit.time * (1.0 + ROUNDING) + front.drift
-    if work.proximities.incomplete:
-        front.reach = 0.5 * reach
-    else:
-        front.reach = min(query.reach, reach + WIDENING * query.reach)
-    if incomplete or reach < query.reach:
-        work.proximities.incomplete = 1

@@ -32,7 +32,7 @@ ROUNDING = 64.0 * 2.0**-52
 ITERATIONS = 128
 """Most iterations of one elementary test; at the cap it answers with the time proven so far."""
 PLAINLY = 2.0
-"""Times what may touch or is to be listed: features that a face's plane shows to be farther apart are not looked at.
+"""Times what may touch: features that a face's plane shows to be farther apart are not looked at.
 Of nearer ones the front gains by the distance itself, which it then need not ask for again so soon."""
 EVERYTHING = 63
 """All bits of TRIANGLE.owned."""
@@ -53,13 +53,15 @@ def placed(placement: Any, v: Vector) -> Vector:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _largest(v: Vector) -> float:
+def largest(v: Vector) -> float:
+    """The largest of the absolute components."""
     return max(abs(v[0]), abs(v[1]), abs(v[2]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _extent(corners: Corners) -> float:
-    return max(_largest(corners[0]), _largest(corners[1]), _largest(corners[2]))
+def extent(corners: Corners) -> float:
+    """The largest absolute coordinate of the corners."""
+    return max(largest(corners[0]), largest(corners[1]), largest(corners[2]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -143,45 +145,8 @@ def _stop(hit: Any, time: float) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _feature_id(triangle: Any, row: int, feature: int) -> int:
-    if feature < 3:
-        return triangle.vertex_ids[feature]
-    if feature < FACE:
-        return triangle.edge_ids[feature - 3]
-    return row
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _list(
-    proximities: Any,
-    triangles: Any,
-    first: int,
-    second: int,
-    first_feature: int,
-    second_feature: int,
-    p: Vector,
-    q: Vector,
-    distance: float,
-) -> None:
-    if proximities.count == len(proximities.rows):
-        proximities.incomplete = 1
-        return
-    row = proximities.rows[proximities.count]
-    proximities.count += 1
-    put_vector(row.point_first, p)
-    put_vector(row.point_second, q)
-    put_vector(row.normal, scaled(subtract(q, p), 1.0 / distance if distance > 0.0 else 0.0))
-    row.distance = distance
-    row.first_triangle = first
-    row.second_triangle = second
-    row.first_feature = first_feature
-    row.second_feature = second_feature
-    row.first_id = _feature_id(triangles[first], first, first_feature)
-    row.second_id = _feature_id(triangles[second], second, second_feature)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _on_triangle(corners: Corners, v: float, w: float) -> Vector:
+def on_triangle(corners: Corners, v: float, w: float) -> Vector:
+    """The point corner 0 + v (corner 1 - corner 0) + w (corner 2 - corner 0)."""
     a = corners[0]
     return along(along(a, subtract(corners[1], a), v), subtract(corners[2], a), w)
 
@@ -201,9 +166,12 @@ def _beyond(x: float, y: float, z: float, low: float, high: float) -> tuple[Vect
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _along_normal(normal: Vector, face: Corners, other: Corners) -> tuple[Vector, Vector]:
-    # Distances along a face's normal, of no more than which the vertices and the edges of the other can be from it. The
-    # face itself may spread along its normal, which is but some unit vector where it has no area.
+def along_normal(normal: Vector, face: Corners, other: Corners) -> tuple[Vector, Vector]:
+    """Distances along a face's normal (m): no vertex, and no edge, of the other triangle is nearer to it than its own.
+
+    normal: unit; face, other: corners, m. The face itself may spread along its normal, which is but some unit vector
+    where it has no area.
+    """
     x = dot(normal, face[0])
     y = dot(normal, face[1])
     z = dot(normal, face[2])
@@ -248,21 +216,18 @@ def leaf_pair(
     start: Any,
     speed: float,
     query: Any,
-    reach: float,
     limit: float,
     counters: Any,
     hit: Any,
-    proximities: Any,
 ) -> tuple[float, float, int]:
     """Test the features of two triangles over [0, limit]: (new limit, least distance at the start, units of work).
 
     triangles: TRIANGLE table; first, second: rows of it, of the first and the second body; relative: RELATIVE record;
     start: PLACEMENT at one time before which the pair is known to be free; speed: bound on the speed of the second's
-    triangle in the first's frame, m per unit of u; query: QUERY record; reach: pairs of features that are nearer than
-    this at the start, m, go into the PROXIMITIES record. A contact at u <= limit that is earlier than the one in `hit`
-    replaces it, and the limit comes down to it; so does the time that is proven where an elementary test ends at its
-    cap, as HIT.truncated. The least distance (m) is over the features tested here, less the rounding; infinite if other
-    pairs of triangles stand for all of them.
+    triangle in the first's frame, m per unit of u; query: QUERY record. A contact at u <= limit that is earlier than
+    the one in `hit` replaces it, and the limit comes down to it; so does the time that is proven where an elementary
+    test ends at its cap, as HIT.truncated. The least distance (m) is over the features tested here, less the rounding;
+    infinite if other pairs of triangles stand for all of them.
     """
     one = triangles[first]
     two = triangles[second]
@@ -274,7 +239,7 @@ def leaf_pair(
     a = corners_of(one)
     own = corners_of(two)
     b = (placed(start, own[0]), placed(start, own[1]), placed(start, own[2]))
-    rounding = ROUNDING * (_extent(a) + 3.0 * _extent(own) + _largest(vector(start.translation)))
+    rounding = ROUNDING * (extent(a) + 3.0 * extent(own) + largest(vector(start.translation)))
     margin = query.separation - speed * start.u0 + rounding
     if relative.first.kind == ALGEBRAIC or relative.second.kind == ALGEBRAIC:
         speed = 0.0  # of these motions no speed is a bound from the start on
@@ -286,8 +251,8 @@ def leaf_pair(
         m[1, 0] * n[0] + m[1, 1] * n[1] + m[1, 2] * n[2],
         m[2, 0] * n[0] + m[2, 1] * n[1] + m[2, 2] * n[2],
     )
-    b_vertex, b_edge = _along_normal(vector(one.normal), a, b)
-    a_vertex, a_edge = _along_normal(second_normal, b, a)
+    b_vertex, b_edge = along_normal(vector(one.normal), a, b)
+    a_vertex, a_edge = along_normal(second_normal, b, a)
     c = b
     bounds = (0.0, 0.0, 0.0)
     ready = False
@@ -323,7 +288,7 @@ def leaf_pair(
             distance = b_vertex[j]
         units += 1
         enough = margin + speed * limit
-        if distance > PLAINLY * max(enough, reach) + rounding:
+        if distance > PLAINLY * enough + rounding:
             nearest = min(nearest, distance)
             rejected += 1
             continue
@@ -332,26 +297,12 @@ def leaf_pair(
         a1 = a[(i + 1) % 3]
         b1 = b[(j + 1) % 3]
         if shape == EDGE_EDGE:
-            s, t, square = segment_segment(a0, a1, b0, b1)
-            distance = math.sqrt(square)
-            if distance < reach and 0.0 < s < 1.0 and 0.0 < t < 1.0:
-                p = along(a0, subtract(a1, a0), s)
-                q = along(b0, subtract(b1, b0), t)
-                _list(proximities, triangles, first, second, 3 + i, 3 + j, p, q, distance)
+            _, _, square = segment_segment(a0, a1, b0, b1)
+        elif shape == VERTEX_FACE:
+            _, _, square, _ = point_triangle(a0, b[0], b[1], b[2])
         else:
-            point = a0
-            face = b
-            if shape == FACE_VERTEX:
-                point = b0
-                face = a
-            s, t, square, feature = point_triangle(point, face[0], face[1], face[2])
-            distance = math.sqrt(square)
-            if distance < reach:
-                q = _on_triangle(face, s, t)
-                if shape == FACE_VERTEX:
-                    _list(proximities, triangles, first, second, feature, j, q, point, distance)
-                else:
-                    _list(proximities, triangles, first, second, i, feature, point, q, distance)
+            _, _, square, _ = point_triangle(b0, a[0], a[1], a[2])
+        distance = math.sqrt(square)
         nearest = min(nearest, distance)
         if distance > enough or kept:
             rejected += 1
@@ -416,13 +367,13 @@ def describe(triangles: Any, relative: Any, hit: Any) -> None:
     if hit.first_feature >= FACE and hit.second_feature < 3:
         q = b[hit.second_feature]
         v, w, _, feature = point_triangle(q, a[0], a[1], a[2])
-        p = _on_triangle(a, v, w)
+        p = on_triangle(a, v, w)
         hit.first_feature = feature
         normal = cross(subtract(a[1], a[0]), subtract(a[2], a[0]))
     elif hit.second_feature >= FACE and hit.first_feature < 3:
         p = a[hit.first_feature]
         v, w, _, feature = point_triangle(p, b[0], b[1], b[2])
-        q = _on_triangle(b, v, w)
+        q = on_triangle(b, v, w)
         hit.second_feature = feature
         normal = cross(subtract(b[1], b[0]), subtract(b[2], b[0]))
     elif hit.first_feature >= FACE or hit.second_feature >= FACE:

@@ -1,6 +1,5 @@
 """Memory of collision queries: the working memory that all pairs share, and the front that each pair keeps."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -62,10 +61,11 @@ def reset_front(front: Any, entries: Any) -> None:
     front.drift = 0.0
     front.speed = 0.0
     front.pace = 0.0
-    front.reach = math.inf
     front.count = 1
     front.current = 0
     front.cursor = 0
+    front.walk = 0
+    front.walk_top = 0
     entry = entries[0, 0]
     entry.first = front.first_root
     entry.second = front.second_root

@@ -448,9 +448,15 @@ def sharp(rig: MeshTool, triangle: int, feature: int) -> bool:
     return bool((around @ around[0]).min() < 1.0 - 1e-9)
 
 
+AMPLE = (200_000, 8, 50)
+
+
 def pressed_down(tool, body, height: float, turn: float) -> MeshTool:
-    """A tool on a body, turned about z; heights from the middle of one to the middle of the other."""
-    rig = MeshTool(tool, [body], at((0.0, 0.0, height + 1e-3), (0.0, 0.0, turn)))
+    """A tool on a body, turned about z; heights from the middle of one to the middle of the other.
+
+    The budget is enough to list all that is near in each tick, so that it can be counted.
+    """
+    rig = MeshTool(tool, [body], at((0.0, 0.0, height + 1e-3), (0.0, 0.0, turn)), budget=AMPLE)
     for k in range(30):
         rig.go(at((0.0, 0.0, height + 1e-3 - 5e-5 * k), (0.0, 0.0, turn)))
     assert rig.faults() == []

@@ -186,7 +186,6 @@ def ask_from_roots(
     truncated = 0
     for i in range(len(relatives)):
         query.limit = limits[i]
-        work.proximities.count = 0
         first_contact(nodes, triangles, first_root, second_root, relatives[i], query, work, counters, hit)
         times[i] = hit.time
         truncated += hit.truncated
@@ -210,8 +209,6 @@ def _ask_with_front(
     truncated = 0
     for i in range(len(relatives)):
         query.limit = limits[i]
-        work.proximities.count = 0
-        work.proximities.incomplete = 0
         coherent_contact(nodes, triangles, relatives[i], query, front, entries, work, counters, hit)
         move_front(front, hit.time)
         times[i] = hit.time

@@ -48,10 +48,9 @@ class Pair:
         return least_distance(self.first, self.second, *motion.relative_pose(relative, u))
 
 
-def query(separation=0.01, reach=0.0, units=10**6, flags=ALL_FLAGS, limit=1.0):
+def query(separation=0.01, units=10**6, flags=ALL_FLAGS, limit=1.0):
     q = np.zeros(1, QUERY)[0]
     q["separation"] = separation
-    q["reach"] = reach
     q["position_tolerance"] = 1e-5
     q["time_tolerance"] = 1e-7
     q["limit"] = limit

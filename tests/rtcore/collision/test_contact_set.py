@@ -84,6 +84,7 @@ class Tool:
         rows["first_feature"][: len(points)] = FACE
         rows["first_triangle"][: len(points)] = rows["first_id"][: len(points)] = 0
         rows["second_feature"][: len(points)] = 0
+        rows["second_id"][: len(points)] = np.arange(len(points)) if tool_rows is None else tool_rows
         rows["second_triangle"][: len(points)] = first + (np.arange(len(points)) if tool_rows is None else tool_rows)
         rows["body_id"][: len(points)] = 0
         return self.update()

@@ -53,7 +53,6 @@ def drive(nodes, triangles, root, relative, pose, query, front, entries, work, c
                 turn = add(turn, scaled(tangent, 1e-4 * x[4]))
                 pivot = add(add(place, rotate(quaternion(pose.orientation), (0.5, 0.5, 0.5))), scaled(normal, -0.3))
         motion.from_twist(relative.second, motion.SCREW, place, quaternion(pose.orientation), shift, turn, pivot)
-        work.proximities.count = 0
         coherent_contact(nodes, triangles, relative, query, front, entries, work, counters, hit)
         if hit.time > 0.0:
             free += 1

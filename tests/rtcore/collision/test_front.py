@@ -1,7 +1,5 @@
 """A query that goes on from the front of the last one: the same truth tick after tick, for less work."""
 
-import math
-
 import mesh_pairs
 import numpy as np
 import pytest
@@ -33,8 +31,6 @@ class Walk:
     def tick(self, q, shift, turning=(0.0, 0.0, 0.0), share=1.0):
         """One query, and the motion it allows (or a share of that)."""
         motion.from_twist(self.relative["second"], motion.SCREW, *self.pose, shift, turning, self.pose[0])
-        self.work["proximities"]["count"] = 0
-        self.work["proximities"]["incomplete"] = 0
         coherent_contact(
             self.pair.nodes,
             self.pair.triangles,
@@ -107,7 +103,7 @@ def test_every_pair_of_leaves_is_below_exactly_one_entry(capacity, units):
     generator, pair = solids(capacity + units)
     walk = Walk(pair, capacity=capacity)
     most = 0
-    for k, _ in enumerate(wander(generator, walk, mesh_pairs.query(reach=0.05, units=units), 100)):
+    for k, _ in enumerate(wander(generator, walk, mesh_pairs.query(units=units), 100)):
         if k % 5 == 0:
             check_cover(walk)
         most = max(most, len(walk.rows()))
@@ -121,7 +117,7 @@ def test_entries_are_joined_again_when_the_bodies_part(alike):
         mesh = mesh_pairs.bumpy(np.random.default_rng(1))
         pair = Pair(mesh, mesh)
     walk = Walk(pair)
-    q = mesh_pairs.query(reach=0.05)
+    q = mesh_pairs.query()
     for _ in range(40):
         walk.tick(q, (0.0, 0.0, -STEP))
     near = len(walk.rows())
@@ -139,7 +135,7 @@ def test_no_entry_is_trusted_for_longer_than_its_distance_allows():
     walk = Walk(pair)
     first = leaves(pair.nodes, pair.first_root)
     second = leaves(pair.nodes, pair.second_root)
-    for k, _ in enumerate(wander(generator, walk, mesh_pairs.query(reach=0.02, flags=0), 80, share=0.7)):
+    for k, _ in enumerate(wander(generator, walk, mesh_pairs.query(flags=0), 80, share=0.7)):
         if k % 8:
             continue
         front = walk.front[0]
@@ -183,7 +179,7 @@ def test_the_first_time_is_that_of_a_query_from_the_roots(flags):
 def test_both_bodies_may_move():
     generator, pair = solids(3)
     walk = Walk(pair)
-    q = mesh_pairs.query(reach=0.02)
+    q = mesh_pairs.query()
     place, turn = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0)
     for _ in range(80):
         shift, turning = (tuple(generator.uniform(-STEP, STEP, 3)) for _ in range(2))
@@ -223,7 +219,7 @@ def test_a_tiny_budget_never_lets_the_bodies_too_near_and_always_gets_there(unit
 @pytest.mark.parametrize(("capacity", "active"), [(1, 4096), (10, 4096), (4096, 3)])
 def test_full_tables_are_safe(capacity, active):
     work = make_query_work(active=active)
-    q = mesh_pairs.query(reach=0.03)
+    q = mesh_pairs.query()
     generator, pair = solids(9)
     walk = Walk(pair, capacity=capacity, work=work)
     for _ in wander(generator, walk, q, 100):
@@ -239,7 +235,7 @@ def test_the_same_ticks_give_the_same_bits():
         generator, pair = solids(11)
         walk = Walk(pair)
         trace = []
-        for k, _ in enumerate(wander(generator, walk, mesh_pairs.query(reach=0.03, units=150), 120)):
+        for k, _ in enumerate(wander(generator, walk, mesh_pairs.query(units=150), 120)):
             trace.append(walk.answer.tobytes() + walk.front.tobytes() + walk.rows().tobytes())
             if k == 60:  # as after a restart: state carried over, working memory not
                 walk.front, walk.entries, walk.work = walk.front.copy(), walk.entries.copy(), make_query_work()
@@ -250,7 +246,7 @@ def test_the_same_ticks_give_the_same_bits():
 def test_no_memory_is_taken():
     generator, pair = solids(13)
     walk = Walk(pair)
-    q = mesh_pairs.query(reach=0.05, flags=ALL_FLAGS | QUERY_CULL)
+    q = mesh_pairs.query(flags=ALL_FLAGS | QUERY_CULL)
     for _ in wander(generator, walk, q, 80):
         pass
     tables = pair.nodes, pair.triangles, walk.relative, q, walk.front[0], walk.entries, WORK[0]
@@ -301,90 +297,6 @@ def test_a_reset_front_begins_at_the_roots():
     assert walk.answer["found"]
 
 
-def near_features(pair, pose, reach):
-    """{(kind, features by their numbers): distance} of all pairs of features nearer than `reach`, each once."""
-    place, turn = pose
-    found = {}
-    for j, b in enumerate(pair.second):
-        corners = [tuple(np.add(mesh_pairs.rotate(turn, tuple(v)), place)) for v in b["vertices"]]
-        for i, a in enumerate(pair.first):
-            own = [tuple(v) for v in a["vertices"]]
-            for k in range(3):
-                for m in range(3):
-                    s, t, square = mesh_pairs.segment_segment(
-                        own[k], own[(k + 1) % 3], corners[m], corners[(m + 1) % 3]
-                    )
-                    if 0.0 < s < 1.0 and 0.0 < t < 1.0 and math.sqrt(square) < reach:
-                        found["edges", a["edge_ids"][k], b["edge_ids"][m]] = math.sqrt(square)
-                distance = math.sqrt(mesh_pairs.point_triangle(own[k], *corners)[2])
-                if distance < reach:
-                    found["vertex", a["vertex_ids"][k], len(pair.first) + j] = distance
-                distance = math.sqrt(mesh_pairs.point_triangle(corners[k], *own)[2])
-                if distance < reach:
-                    found["face", i, b["vertex_ids"][k]] = distance
-    return found
-
-
-def listed_features(pair, rows):
-    """The same of a table of proximities."""
-    found = {}
-    for row in rows:
-        a, b = row["first_feature"], row["second_feature"]
-        vertex = pair.triangles["vertex_ids"]
-        edge = pair.triangles["edge_ids"]
-        if 3 <= a < 6 and 3 <= b < 6:
-            key = "edges", edge[row["first_triangle"], a - 3], edge[row["second_triangle"], b - 3]
-            assert (row["first_id"], row["second_id"]) == key[1:]
-        else:
-            key = None
-        found.setdefault(key, []).append(row)
-        assert np.linalg.norm(row["point_first"] - row["point_second"]) == pytest.approx(row["distance"], abs=1e-12)
-        np.testing.assert_allclose(
-            row["point_first"] + row["distance"] * row["normal"], row["point_second"], atol=1e-12
-        )
-        if a < 3:
-            assert row["first_id"] == vertex[row["first_triangle"], a]
-    return found
-
-
-def test_all_pairs_of_features_within_reach_are_listed_once():
-    generator, pair = solids(6)
-    walk = Walk(pair)
-    q = mesh_pairs.query(reach=0.15)
-    most = 0
-    for k, _ in enumerate(wander(generator, walk, q, 100)):
-        before = motion.pose(walk.relative["second"], 0.0)
-        if k % 20 < 19:
-            continue
-        proximities = walk.work[0]["proximities"]
-        assert not proximities["incomplete"]
-        rows = proximities["rows"][: proximities["count"]]
-        expected = near_features(pair, before, q["reach"])
-        np.testing.assert_allclose(np.sort(rows["distance"]), np.sort(list(expected.values())), atol=1e-12)
-        listed = listed_features(pair, rows)
-        edges = {key for key in expected if key[0] == "edges"}
-        assert {key for key in listed if key} == edges
-        assert all(len(listed[key]) == 1 for key in edges)
-        most = max(most, len(rows))
-    assert most > 20
-
-
-def test_too_much_within_reach_costs_reach_and_not_motion():
-    pair = Pair(mesh_pairs.sheet(1.0, 12), mesh_pairs.sheet(1.0, 12))
-    walk = Walk(pair, start=(0.03, 0.02, 0.05))
-    q = mesh_pairs.query(separation=0.01, reach=0.2, units=1500)
-    for _ in range(20):
-        walk.tick(q, (0.0, 0.0, 0.0))
-    moved = []
-    for _ in range(40):
-        walk.tick(q, (1e-4, 0.0, 0.0))
-        moved.append(walk.answer["time"])
-        assert walk.answer["units_used"] <= 1514
-        assert walk.work[0]["proximities"]["incomplete"]
-    assert np.mean(np.array(moved) == 1.0) > 0.9
-    assert walk.front[0]["reach"] < 0.2
-
-
 def test_a_gap_that_is_known_well_enough_is_a_lower_bound_all_the_same():
     generator, pair = solids(8)
     placement = np.zeros(1, PLACEMENT)[0]
@@ -408,7 +320,7 @@ def test_a_goal_far_inside_costs_what_is_near_only():
     """Two sheets face to face, asked to go far through each other: they meet, though the front has no room for all."""
     pair = Pair(mesh_pairs.sheet(1.0, 6), mesh_pairs.sheet(1.0, 6))
     walk = Walk(pair, start=(0.03, 0.02, 0.5), capacity=2500)
-    q = mesh_pairs.query(separation=0.01, reach=0.02, units=4000)
+    q = mesh_pairs.query(separation=0.01, units=4000)
     for _ in range(300):
         walk.tick(q, (0.0, 0.0, -1.0))
     assert walk.answer["found"]
