@@ -549,3 +549,61 @@ SHAPE = np.dtype(
     align=True,
 )
 """A solid or a sheet that is given by numbers instead of triangles."""
+
+MOVER = np.dtype(
+    [
+        ("velocity", "f8", 6),  # of the centre of mass, m/s, and angular, rad/s; scene axes
+        ("inverse_mass", "f8"),  # 1/kg
+        ("inverse_inertia", "f8", (3, 3)),  # about the centre of mass, scene axes, 1/(kg m^2)
+    ],
+    align=True,
+)
+"""A body that contacts move, as the contact solvers see it: six velocities and their inverse inertia."""
+
+CONTACT_EQUATION = np.dtype(
+    [
+        ("jacobian_first", "f8", (3, 6)),  # relative velocity of the contact by the velocity of each mover, signs
+        ("jacobian_second", "f8", (3, 6)),  # included; rows: normal (apart is positive), two tangents
+        ("free", "f8", 3),  # relative velocity at no impulses, less what is wanted of it, m/s
+        ("impulse", "f8", 3),  # along the same axes, N s: warm start, then the solution
+        ("velocity", "f8", 3),  # relative velocity, less what is wanted of it, that belongs to the impulse, m/s
+        ("compliance", "f8", 3),  # relative velocity that each unit of the same impulse makes besides, m/(N s^2) = 1/kg
+        ("friction", "f8"),  # coefficient of Coulomb's law, >= 0
+        ("first", "i4"),  # rows of the movers; -1: nothing that moves
+        ("second", "i4"),
+        ("block_first", "i4"),  # its row of blocks of the Delassus operator, in the order of their columns
+        ("block_count", "i4"),
+        ("diagonal", "i4"),  # the one of its own
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""One contact with friction: velocity = W impulse + free, impulse in the friction cone, no impulse where it opens."""
+
+DELASSUS_BLOCK = np.dtype([("values", "f8", (3, 3)), ("column", "i4"), ("padding", "i4")], align=True)
+"""What the impulse of one contact (its row in the equations) adds to the relative velocity of another, 1/kg."""
+
+PROBLEM_SIZE = np.dtype(
+    [("movers", "i4"), ("contacts", "i4"), ("blocks", "i4"), ("incomplete", "i4")],  # incomplete: 1, no room for blocks
+    align=True,
+)
+"""Rows in use of the tables of a contact problem."""
+
+SOLVER_SETTINGS = np.dtype(
+    [
+        ("tolerance", "f8"),  # natural-map residual at which to stop, see rtcore.solvers.problem
+        ("sweeps", "i4"),  # units of work allowed: passes over all contacts, or Newton iterations
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+
+SOLVER_REPORT = np.dtype(
+    [
+        ("start_residual", "f8"),  # of the warm start
+        ("residual", "f8"),  # of the answer
+        ("sweeps_used", "i4"),
+        ("converged", "i4"),  # 1: the residual came down to the tolerance
+    ],
+    align=True,
+)

@@ -9,7 +9,18 @@ from pathlib import Path
 from tools.bench.common import Figure, Result, machine, to_stderr
 from tools.bench.report import render_report, render_table
 
-MODULES = ("loop", "wire", "feel", "reexec", "faults", "ccd_queries", "ccd_scene", "ccd_ablations")
+MODULES = (
+    "loop",
+    "wire",
+    "feel",
+    "reexec",
+    "faults",
+    "ccd_queries",
+    "ccd_scene",
+    "ccd_ablations",
+    "contact_problems",
+    "motion_space",
+)
 
 
 def figure(name: str) -> Figure:

@@ -1,0 +1,602 @@
+"""Newton's method in the space of velocities, on proximal steps towards the true Coulomb law.
+
+With the impulses p of the step before and their slips, a step minimises over the movers' velocities v
+
+    |v - v*|_M^2 / 2 + sum over contacts of l(J v - wanted + mu |u_t| n - S p),        l convex,
+
+whose gradient -dl is the impulse that minimises r' D r / 2 + w' r over the friction cone, in closed form where
+D = diag(D_n, D_t, D_t). D = C + S: the physical compliance C of the contact, in 1/kg, and a proximal part S that is
+felt only while the impulses still change. Where the steps settle, r = p, S drops out, and de Saxce's term mu |u_t|
+belongs to the slip that results: the answer obeys Coulomb's law for the compliance given, 0 included, whatever S was.
+S is not physical, so it is measured by the mean of the diagonal of W. Newton pays for a small S with iterations where
+contacts slip and open, the proximal steps pay for a large one with steps where masses differ; it is chosen by how many
+iterations the last step took.
+
+Velocities are scaled by sqrt(M): the Hessian is I + J' G J, bounded below by 1 at any mass ratio, and no inertia has to
+be inverted. Its factor has an envelope (see rtcore.solvers.cholesky), narrow for stacks. After each step some
+Gauss-Seidel sweeps put right what one contact can alone. Proximal steps with a lagged slip are not proven to converge;
+each one does, its objective never rises, and the best impulses by the natural-map residual are kept.
+Source: Castro, Permenter and Han 2022 (convex primal contact); Todorov 2014 (exact line search); Acary et al. 2011
+(fixed point on de Saxce's term); Rockafellar 1976 (proximal point).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from rtcore.solvers import cholesky
+from rtcore.solvers.cholesky import BLOCK
+from rtcore.solvers.gauss_seidel import sweep
+from rtcore.solvers.local import FACTORS, prepare
+from rtcore.solvers.problem import ContactProblem, delassus, project_cone, relative_velocity, residual, scale
+
+SOFTEST = 1e-1
+"""Largest proximal compliance, as a share of the mean of W's diagonal."""
+START = 1e-2
+"""That of the first step that is not a trial."""
+TRIAL = 1e-9
+"""That of the first step, which is dropped unless EASY iterations are enough: at rest one is."""
+STIFFEST = 1e-7
+"""The least of those after the first step: impulses lose to rounding what is divided by it."""
+EASY = 2
+"""Iterations of a step up to which the next has STIFFEN times its S."""
+STIFFEN = 0.3
+HARD = 8
+"""Iterations of a step from which the next has SOFTEN times its S."""
+SOFTEN = 3.0
+LONGEST = 20
+"""Iterations after which a step is given up and begun again with SOFTER times its S."""
+SOFTER = 10.0
+ENOUGH = 1e-1
+"""Gradient that ends a step, as a share of the larger of the velocities made and those to be stopped."""
+TIGHT = 10.0
+"""The same as a multiple of the best residual so far, if that is less: what a step leaves, a small S magnifies."""
+GAIN = 1e-6
+"""Energy that an answer may seem to add, as a share of what its impulses exchange: rounding."""
+SWEEPS = 10
+"""Gauss-Seidel sweeps after each step."""
+LINE = 1e-2
+"""Slope that ends a line search, as a share of that at its start."""
+LINE_ROUNDS = 60
+"""Most evaluations of a line search; a stiff contact may end the way at a tiny part of the step."""
+RANK = 1e-13
+"""Share of W's largest eigenvalue below which one is rounding."""
+
+Second = tuple[float, float, float, float, float, float]
+"""Elements nn, n1, n2, 11, 12, 22 of a symmetric 3x3 matrix."""
+
+
+class NewtonWork(NamedTuple):
+    """Work memory of the solver; rows count from the first contact of the island, movers in the order of `local`."""
+
+    basis: np.ndarray
+    """(3 contacts, dof) scaled Jacobian of a problem without movers, see `make_work`; (0, 0) with movers."""
+    rows: np.ndarray
+    """(contacts, 2, 3, BLOCK) scaled Jacobians of both movers."""
+    places: np.ndarray
+    """(contacts, 2) their numbers in the island; -1: nothing that moves."""
+    local: np.ndarray
+    """(movers,) number in the island of each mover that is in it."""
+    roots: np.ndarray
+    """(movers, 3, 3) Cholesky factors of the inverse inertia, by number in the island."""
+    starts: np.ndarray
+    """(movers,) envelope of the Hessian."""
+    hessian: np.ndarray
+    """(dof, dof), then its factor."""
+    state: np.ndarray
+    """(dof,) scaled velocities that the impulses have made."""
+    direction: np.ndarray
+    """(dof,) Newton's step."""
+    soft: np.ndarray
+    """(contacts, 2) compliance of normal and tangents, proximal term included, 1/kg."""
+    offset: np.ndarray
+    """(contacts, 3) what is added to J v in the potential's argument, m/s."""
+    argument: np.ndarray
+    """(contacts, 3) the potential's argument, m/s."""
+    change: np.ndarray
+    """(contacts, 3) what Newton's step changes of it."""
+    best: np.ndarray
+    """(contacts, 3) impulses of the best answer."""
+    factors: np.ndarray
+    """(contacts, FACTORS) of each contact's own block, for the sweeps."""
+
+
+def make_work(problem: ContactProblem) -> NewtonWork:
+    """Make the work memory for any island of the problem.
+
+    A problem without movers is taken to have its compliance in W, which must not change afterwards. W = B B' is split
+    here, off-line, by its eigenvectors: its velocities are as many as W has eigenvalues that are not 0, its Hessian
+    is dense.
+    """
+    contacts = len(problem.equations)
+    movers = len(problem.movers)
+    basis = np.zeros((0, 0))
+    if movers == 0 and contacts:
+        values, vectors = np.linalg.eigh(delassus(problem))
+        kept = values > RANK * values[-1]
+        basis = np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
+    dof = basis.shape[1] if movers == 0 else BLOCK * movers
+    return NewtonWork(
+        basis=basis,
+        rows=np.zeros((contacts, 2, 3, BLOCK)),
+        places=np.zeros((contacts, 2), np.int32),
+        local=np.zeros(movers, np.int32),
+        roots=np.zeros((movers, 3, 3)),
+        starts=np.zeros(movers, np.int32),
+        hessian=np.zeros((dof, dof)),
+        state=np.zeros(dof),
+        direction=np.zeros(dof),
+        soft=np.zeros((contacts, 2)),
+        offset=np.zeros((contacts, 3)),
+        argument=np.zeros((contacts, 3)),
+        change=np.zeros((contacts, 3)),
+        best=np.zeros((contacts, 3)),
+        factors=np.zeros((contacts, FACTORS)),
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _number(problem: ContactProblem, m: int, count: int, work: NewtonWork) -> int:
+    """Give mover m its number in the island if it has none; returns how many have one."""
+    if m < 0 or work.local[m] >= 0:
+        return count
+    work.local[m] = count
+    work.starts[count] = count
+    root = work.roots[count]
+    for i in range(3):
+        for j in range(3):
+            root[i, j] = problem.movers[m].inverse_inertia[i, j]
+    cholesky.factor(root, 3)
+    return count + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _scale_rows(rows: np.ndarray, jacobian: np.ndarray, inverse_mass: float, root: np.ndarray) -> None:
+    """Write the Jacobian (3, 6) for velocities in units of sqrt(M^-1)."""
+    share = math.sqrt(inverse_mass)
+    for k in range(3):
+        x = jacobian[k, 3]
+        y = jacobian[k, 4]
+        z = jacobian[k, 5]
+        rows[k, 0] = share * jacobian[k, 0]
+        rows[k, 1] = share * jacobian[k, 1]
+        rows[k, 2] = share * jacobian[k, 2]
+        rows[k, 3] = x * root[0, 0] + y * root[1, 0] + z * root[2, 0]
+        rows[k, 4] = y * root[1, 1] + z * root[2, 1]
+        rows[k, 5] = z * root[2, 2]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _prepare(problem: ContactProblem, first: int, last: int, work: NewtonWork) -> int:
+    """Number the movers of the island and scale the Jacobians; returns the number of its velocities."""
+    equations = problem.equations
+    for i in range(first, last):
+        equation = equations[i]
+        prepare(problem.blocks[equation.diagonal].values, work.factors[i - first])
+        if equation.first >= 0:
+            work.local[equation.first] = -1
+        if equation.second >= 0:
+            work.local[equation.second] = -1
+    count = 0
+    for i in range(first, last):
+        count = _number(problem, equations[i].first, count, work)
+        count = _number(problem, equations[i].second, count, work)
+    for i in range(first, last):
+        equation = equations[i]
+        rows = work.rows[i - first]
+        places = work.places[i - first]
+        places[0] = -1
+        places[1] = -1
+        if equation.first >= 0:
+            a = work.local[equation.first]
+            places[0] = a
+            _scale_rows(rows[0], equation.jacobian_first, problem.movers[equation.first].inverse_mass, work.roots[a])
+        if equation.second >= 0:
+            b = work.local[equation.second]
+            places[1] = b
+            _scale_rows(rows[1], equation.jacobian_second, problem.movers[equation.second].inverse_mass, work.roots[b])
+        if places[0] >= 0 and places[1] >= 0:
+            low = min(places[0], places[1])
+            high = max(places[0], places[1])
+            work.starts[high] = min(work.starts[high], low)
+    if len(problem.movers) == 0:
+        return work.basis.shape[1]
+    return BLOCK * count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _relative(problem: ContactProblem, first: int, last: int, work: NewtonWork, z: np.ndarray, out: np.ndarray) -> None:
+    """Write the relative velocities J z, (contacts, 3), of scaled velocities z."""
+    dense = len(problem.movers) == 0
+    for i in range(last - first):
+        if dense:
+            for k in range(3):
+                row = work.basis[3 * (first + i) + k]
+                even = 0.0
+                odd = 0.0
+                size = len(row)
+                for m in range(0, size - 1, 2):
+                    even += row[m] * z[m]
+                    odd += row[m + 1] * z[m + 1]
+                if size % 2 == 1:
+                    even += row[size - 1] * z[size - 1]
+                out[i, k] = even + odd
+            continue
+        x = 0.0
+        y = 0.0
+        w = 0.0
+        for side in range(2):
+            place = work.places[i, side]
+            if place >= 0:
+                rows = work.rows[i, side]
+                for m in range(BLOCK):
+                    value = z[BLOCK * place + m]
+                    x += rows[0, m] * value
+                    y += rows[1, m] * value
+                    w += rows[2, m] * value
+        out[i, 0] = x
+        out[i, 1] = y
+        out[i, 2] = w
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _collect(
+    problem: ContactProblem, first: int, i: int, work: NewtonWork, n: float, t1: float, t2: float, z: np.ndarray
+) -> None:
+    """Add to the scaled velocities z what an impulse of contact first + i makes of them."""
+    if len(problem.movers) == 0:
+        a = work.basis[3 * (first + i)]
+        b = work.basis[3 * (first + i) + 1]
+        c = work.basis[3 * (first + i) + 2]
+        for m in range(len(a)):
+            z[m] += n * a[m] + t1 * b[m] + t2 * c[m]
+        return
+    for side in range(2):
+        place = work.places[i, side]
+        if place >= 0:
+            rows = work.rows[i, side]
+            for m in range(BLOCK):
+                z[BLOCK * place + m] += rows[0, m] * n + rows[1, m] * t1 + rows[2, m] * t2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _respond(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> tuple[float, float, float]:
+    """The impulse that a contact answers the argument w with, minus the gradient of its potential r' D r / 2."""
+    t = math.sqrt(w1 * w1 + w2 * w2)
+    if t * soft_n <= -mu * w0 * soft_t:
+        return -w0 / soft_n, -w1 / soft_t, -w2 / soft_t
+    reach = mu * t - w0
+    if reach <= 0.0:
+        return 0.0, 0.0, 0.0
+    n = reach / (soft_n + mu * mu * soft_t)
+    share = -mu * n / t if t > 0.0 else 0.0
+    return n, share * w1, share * w2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bend(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> Second:
+    """Second derivatives of the potential at w; one of those that meet where it has several."""
+    t = math.sqrt(w1 * w1 + w2 * w2)
+    if t * soft_n <= -mu * w0 * soft_t:
+        return 1.0 / soft_n, 0.0, 0.0, 1.0 / soft_t, 0.0, 1.0 / soft_t
+    reach = mu * t - w0
+    if reach <= 0.0:
+        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    inverse = 1.0 / (soft_n + mu * mu * soft_t)
+    if t == 0.0:
+        return inverse, 0.0, 0.0, 0.0, 0.0, 0.0
+    c = w1 / t
+    s = w2 / t
+    along = mu * mu * inverse
+    across = mu * reach * inverse / t
+    return (
+        inverse,
+        -mu * inverse * c,
+        -mu * inverse * s,
+        along * c * c + across * s * s,
+        (along - across) * c * s,
+        along * s * s + across * c * c,
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _along(
+    problem: ContactProblem, first: int, last: int, work: NewtonWork, alpha: float
+) -> tuple[float, float, float]:
+    """Sum of the potentials at argument + alpha change, with first and second derivative by alpha."""
+    value = 0.0
+    slope = 0.0
+    bend = 0.0
+    for i in range(last - first):
+        mu = problem.equations[first + i].friction
+        soft_n = work.soft[i, 0]
+        soft_t = work.soft[i, 1]
+        d0 = work.change[i, 0]
+        d1 = work.change[i, 1]
+        d2 = work.change[i, 2]
+        w0 = work.argument[i, 0] + alpha * d0
+        w1 = work.argument[i, 1] + alpha * d1
+        w2 = work.argument[i, 2] + alpha * d2
+        n, t1, t2 = _respond(w0, w1, w2, soft_n, soft_t, mu)
+        value += 0.5 * (soft_n * n * n + soft_t * (t1 * t1 + t2 * t2))
+        slope -= n * d0 + t1 * d1 + t2 * d2
+        nn, n1, n2, g11, g12, g22 = _bend(w0, w1, w2, soft_n, soft_t, mu)
+        bend += d0 * (nn * d0 + 2.0 * (n1 * d1 + n2 * d2)) + d1 * (g11 * d1 + 2.0 * g12 * d2) + g22 * d2 * d2
+    return value, slope, bend
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _search(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int) -> float:
+    """The step along the direction that minimises the objective."""
+    zz = 0.0
+    zd = 0.0
+    dd = 0.0
+    for m in range(dof):
+        zz += work.state[m] * work.state[m]
+        zd += work.state[m] * work.direction[m]
+        dd += work.direction[m] * work.direction[m]
+    value, slope, _ = _along(problem, first, last, work, 0.0)
+    start = value
+    slope0 = slope + zd
+    if not slope0 < 0.0:
+        return 0.0
+    low = 0.0
+    high = math.inf
+    alpha = 1.0
+    for _ in range(LINE_ROUNDS):
+        value, slope, bend = _along(problem, first, last, work, alpha)
+        slope += zd + alpha * dd
+        bend += dd
+        lower = value - start + alpha * (zd + 0.5 * alpha * dd) <= 0.0
+        if lower and abs(slope) <= -LINE * slope0:
+            return alpha
+        if slope > 0.0:
+            high = alpha
+        else:
+            low = alpha
+        alpha -= slope / bend
+        if not low < alpha < high:
+            if high == math.inf:  # the step is below rounding
+                return low
+            alpha = 0.5 * (low + high)
+    return low
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _couple_blocks(h: np.ndarray, row: int, column: int, a: np.ndarray, b: np.ndarray, p: Second) -> None:
+    """Add a' G b to a block of the matrix h; a, b: (3, BLOCK), p: the elements of G, see `_bend`."""
+    for k in range(BLOCK):
+        x = p[0] * a[0, k] + p[1] * a[1, k] + p[2] * a[2, k]
+        y = p[1] * a[0, k] + p[3] * a[1, k] + p[4] * a[2, k]
+        z = p[2] * a[0, k] + p[4] * a[1, k] + p[5] * a[2, k]
+        line = h[BLOCK * row + k]
+        for m in range(BLOCK):
+            line[BLOCK * column + m] += x * b[0, m] + y * b[1, m] + z * b[2, m]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _hessian(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int) -> None:
+    """Write the Hessian I + J' G J at the arguments, inside its envelope."""
+    h = work.hessian
+    dense = len(problem.movers) == 0
+    for i in range(dof):
+        start = 0 if dense else BLOCK * work.starts[i // BLOCK]
+        for j in range(start, i):
+            h[i, j] = 0.0
+        h[i, i] = 1.0
+        if not dense:
+            for j in range(i + 1, BLOCK * (i // BLOCK + 1)):
+                h[i, j] = 0.0
+    for i in range(last - first):
+        w = work.argument[i]
+        p = _bend(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], problem.equations[first + i].friction)
+        if p[0] == 0.0:
+            continue
+        if dense:
+            a = work.basis[3 * (first + i)]
+            b = work.basis[3 * (first + i) + 1]
+            c = work.basis[3 * (first + i) + 2]
+            for k in range(dof):
+                x = p[0] * a[k] + p[1] * b[k] + p[2] * c[k]
+                y = p[1] * a[k] + p[3] * b[k] + p[4] * c[k]
+                z = p[2] * a[k] + p[4] * b[k] + p[5] * c[k]
+                line = h[k]
+                for m in range(k + 1):
+                    line[m] += x * a[m] + y * b[m] + z * c[m]
+            continue
+        one = work.places[i, 0]
+        two = work.places[i, 1]
+        if one >= 0:
+            _couple_blocks(h, one, one, work.rows[i, 0], work.rows[i, 0], p)
+        if two >= 0:
+            _couple_blocks(h, two, two, work.rows[i, 1], work.rows[i, 1], p)
+        if one >= 0 and two >= 0:
+            if one > two:
+                _couple_blocks(h, one, two, work.rows[i, 0], work.rows[i, 1], p)
+            else:
+                _couple_blocks(h, two, one, work.rows[i, 1], work.rows[i, 0], p)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _centre(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int, soft: float) -> None:
+    """Begin a proximal step about the impulses and slips that the contacts hold; soft: proximal compliance, 1/kg."""
+    for m in range(dof):
+        work.state[m] = 0.0
+    for i in range(last - first):
+        equation = problem.equations[first + i]
+        c = equation.compliance
+        r = equation.impulse
+        u = equation.velocity
+        work.soft[i, 0] = c[0] + soft
+        work.soft[i, 1] = max(c[1], c[2]) + soft
+        for k in range(3):
+            work.offset[i, k] = equation.free[k] - (work.soft[i, min(k, 1)] - c[k]) * r[k]
+        work.offset[i, 0] += equation.friction * math.sqrt(u[1] * u[1] + u[2] * u[2])
+        _collect(problem, first, i, work, r[0], r[1], r[2], work.state)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _slope(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int) -> tuple[float, float]:
+    """Write arguments and the negative gradient (to the direction); returns the squares of gradient and state."""
+    _relative(problem, first, last, work, work.state, work.argument)
+    for m in range(dof):
+        work.direction[m] = -work.state[m]
+    for i in range(last - first):
+        w = work.argument[i]
+        for k in range(3):
+            w[k] += work.offset[i, k]
+        mu = problem.equations[first + i].friction
+        n, t1, t2 = _respond(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], mu)
+        if n > 0.0:
+            _collect(problem, first, i, work, n, t1, t2, work.direction)
+    gradient = 0.0
+    state = 0.0
+    for m in range(dof):
+        gradient += work.direction[m] * work.direction[m]
+        state += work.state[m] * work.state[m]
+    return gradient, state
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _descend(
+    problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int, energy: float, enough: float, limit: int
+) -> tuple[int, bool]:
+    """Newton's iterations of one proximal step, at least one and at most `limit`; leaves the arguments.
+
+    energy: square of the scaled velocities that are to be stopped; enough: see ENOUGH. Returns (iterations, whether the
+    step is complete).
+    """
+    used = 0
+    while True:
+        gradient, state = _slope(problem, first, last, work, dof)
+        if used > 0 and gradient <= enough * enough * max(state, energy):
+            return used, True
+        if used == limit:
+            return used, False
+        _hessian(problem, first, last, work, dof)
+        if len(problem.movers) == 0:
+            cholesky.factor(work.hessian, dof)
+            cholesky.solve(work.hessian, dof, work.direction)
+        else:
+            cholesky.factor_envelope(work.hessian, work.starts, dof // BLOCK)
+            cholesky.solve_envelope(work.hessian, work.starts, dof // BLOCK, work.direction)
+        _relative(problem, first, last, work, work.direction, work.change)
+        alpha = _search(problem, first, last, work, dof)
+        used += 1
+        if alpha == 0.0:
+            return used, False
+        for m in range(dof):
+            work.state[m] += alpha * work.direction[m]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _judge(problem: ContactProblem, first: int, last: int, rho: float) -> float:
+    """The residual of what the contacts hold; infinity for what cannot be an answer.
+
+    A residual is relative, so that impulses which overflow would have none, and absurdly large ones less than a start
+    at 0. By Coulomb's law r.u <= 0, so that r.(u + q), twice the energy that the impulses add, is below 0.
+    """
+    gain = 0.0
+    exchange = 0.0
+    size = 0.0
+    for i in range(first, last):
+        r = problem.equations[i].impulse
+        u = problem.equations[i].velocity
+        for k in range(3):
+            size += r[k] * r[k] + rho * rho * u[k] * u[k]
+            work = r[k] * (u[k] + problem.equations[i].free[k])
+            gain += work
+            exchange += abs(work)
+    if size < math.inf and gain <= GAIN * exchange:
+        return residual(problem, first, last, rho)
+    return math.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _answer(problem: ContactProblem, first: int, last: int, work: NewtonWork, rho: float) -> float:
+    """Take the impulses that answer the arguments, and return their residual, see `_judge`."""
+    for i in range(last - first):
+        w = work.argument[i]
+        equation = problem.equations[first + i]
+        mu = equation.friction
+        n, t1, t2 = _respond(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], mu)
+        r = equation.impulse
+        r[0], r[1], r[2] = project_cone(n, t1, t2, mu)
+    relative_velocity(problem, first, last)
+    return _judge(problem, first, last, rho)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _keep(problem: ContactProblem, first: int, last: int, work: NewtonWork) -> None:
+    for i in range(first, last):
+        for k in range(3):
+            work.best[i - first, k] = problem.equations[i].impulse[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _restore(problem: ContactProblem, first: int, last: int, work: NewtonWork) -> None:
+    for i in range(first, last):
+        for k in range(3):
+            problem.equations[i].impulse[k] = work.best[i - first, k]
+    relative_velocity(problem, first, last)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: NewtonWork, report: Any) -> None:
+    """Solve the contacts first .. last - 1, an island, from the impulses they hold; W must be assembled.
+
+    settings: SOLVER_SETTINGS record; report: SOLVER_REPORT record; work: see `make_work`. One unit of work is an
+    iteration of Newton's; the sweeps, at most SWEEPS per iteration, are not counted.
+    """
+    rho = scale(problem, first, last)
+    dof = _prepare(problem, first, last, work)
+    energy = 0.0
+    for i in range(first, last):
+        equation = problem.equations[i]
+        r = equation.impulse
+        r[0], r[1], r[2] = project_cone(r[0], r[1], r[2], equation.friction)
+        for k in range(3):
+            energy += rho * equation.free[k] * equation.free[k]
+    relative_velocity(problem, first, last)
+    report.start_residual = _judge(problem, first, last, rho)
+    report.residual = report.start_residual
+    report.sweeps_used = 0
+    _keep(problem, first, last, work)
+    soft = TRIAL
+    while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
+        trial = report.sweeps_used == 0
+        left = settings.sweeps - report.sweeps_used
+        enough = min(ENOUGH, TIGHT * report.residual)
+        _centre(problem, first, last, work, dof, soft / rho)
+        used, complete = _descend(
+            problem, first, last, work, dof, energy, enough, min(left, EASY if trial else LONGEST)
+        )
+        report.sweeps_used += used
+        if not complete and used < left:
+            soft = START if trial else min(SOFTEST, SOFTER * soft)
+            continue
+        error = _answer(problem, first, last, work, rho)
+        if error < report.residual:
+            report.residual = error
+            _keep(problem, first, last, work)
+        if error > settings.tolerance and error < math.inf:
+            for _ in range(SWEEPS):
+                sweep(problem, first, last, work.factors)
+            relative_velocity(problem, first, last)
+            swept = _judge(problem, first, last, rho)
+            if swept < report.residual:
+                report.residual = swept
+                _keep(problem, first, last, work)
+            elif error == report.residual:
+                _restore(problem, first, last, work)
+        if not error < math.inf:
+            _restore(problem, first, last, work)
+            soft = SOFTEST
+        elif used <= EASY:
+            soft = max(STIFFEST, STIFFEN * soft)
+        elif used >= HARD:
+            soft = min(SOFTEST, SOFTEN * soft)
+    _restore(problem, first, last, work)
+    report.converged = 1 if report.residual <= settings.tolerance else 0
