@@ -27,6 +27,9 @@ Progress = Callable[[str, int, int], None]
 EPS_SHARES = {"eps_alert": 0.0044 / 50.0, "eps_safety": 0.010 / 50.0, "eps_break": 0.023 / 50.0}
 """Default distances as shares of the scene's box diagonal (Redon 2002: 0.0044, 0.010, 0.023 for a 50-unit scene)."""
 
+LEAST_ARM = 0.01
+"""Of a tool that no spring turns, as a share of its size: what turns it then has the effect of a pull on that arm."""
+
 TOOL = "[tool]"
 """Name of the tool among meshes; no body can have it."""
 
@@ -142,7 +145,8 @@ def assemble(
         settings["tool_reach"] = np.linalg.norm(tool.vertices[np.unique(tool.faces)], axis=1).max()
     radius = config.tool.tip_radius if tool is None else 0.0
     try:
-        model = builder.build(radius, config.tool.tip_offset, **eps, tool_mesh_id=tool_mesh_id)
+        turning = 0.0 if tool is None else _turning(config, float(settings["tool_reach"][0]))
+        model = builder.build(radius, config.tool.tip_offset, **eps, tool_mesh_id=tool_mesh_id, turning=turning)
     except ValueError as error:
         raise ConfigError(source, [f"scene: {error}"]) from None
     start = Start(model, placed, tool, config.tool.start_orientation, eps["eps_safety"])
@@ -241,6 +245,17 @@ def _source(shape: Shape, base_directory: Path) -> Source:
         subdivisions=shape.subdivisions,
         scale=scale,
     )
+
+
+def _turning(config: Config, reach: float) -> float:
+    """The stiffness that turns the tool by the one that pulls it, m^2; 0 where it yields to nothing.
+
+    reach: m, of the tool's surface from the tip centre. A tool that nothing turns still has the least resistance that
+    the mechanics can compute with.
+    """
+    if config.tool.motion == "carried":
+        return 0.0
+    return max(config.coupling.rotational_stiffness / config.coupling.stiffness, (LEAST_ARM * reach) ** 2)
 
 
 def tool_mesh(config: Config, base_directory: Path, notes: list[str]) -> PreparedMesh | None:

@@ -197,6 +197,8 @@ class Tool(Shape):
     """Tip centre in tool coordinates; the coupling point is the origin"""
     pose: Pose = Pose()
     """Mesh or primitive -> tool"""
+    motion: Literal["sliding", "carried"] = "sliding"
+    """Of a mesh or primitive. sliding: it yields to what it touches; carried: it waits where it is blocked"""
     start: Vector3 = (0.0, 0.0, 0.0)
     """Tip centre at start, scene; must be free"""
     start_orientation: Annotated[Quaternion, AfterValidator(_unit)] = (0.0, 0.0, 0.0, 1.0)
@@ -206,6 +208,8 @@ class Tool(Shape):
     def _check(self) -> Self:
         if self.mesh is not None and self.primitive is not None:
             raise _wrong("", "`mesh` and `primitive`", "takes one of `mesh` and `primitive`, or neither: a sphere tip")
+        if not self.whole and self.motion == "carried":
+            raise _wrong("motion", self.motion, "belongs to a `mesh` or `primitive`: a sphere tip always slides")
         if self.whole and "tip_radius" in self.model_fields_set:
             raise _wrong("tip_radius", self.tip_radius, "belongs to a sphere tip, not to a `mesh` or `primitive`")
         return self

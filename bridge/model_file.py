@@ -14,7 +14,7 @@ import numpy as np
 from rtcore.model import Model
 from rtcore.tables import BODY, BOX_NODE, MESH, TRIANGLE, WORLD
 
-MODEL_VERSION = 2
+MODEL_VERSION = 3
 TABLES = {"world": WORLD, "bodies": BODY, "meshes": MESH, "nodes": BOX_NODE, "triangles": TRIANGLE}
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 

@@ -80,9 +80,9 @@ def turning_back(proxy: Record, settings: Record, touch: Record) -> Vector:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def held_back(world: Record, report: Record) -> bool:
-    """Whether any contact pushes a sphere tip, or blocks the way of a tool mesh."""
-    if world.tool_mesh_id >= 0:
-        return report.fraction < 1.0
+    """Whether any contact pushes the tool, or something is in the way of a tool mesh."""
+    if world.tool_mesh_id >= 0 and report.fraction < 1.0:
+        return True
     for i in range(report.contact_count):
         push = report.contacts[i].displacement
         if push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0:

@@ -1,7 +1,8 @@
-"""A whole mesh as tool: it follows the hand along a screw, as far as that is proven free.
+"""A whole mesh as tool: it follows the hand along screws, as far as they are proven free.
 
-The tool is carried, not pushed: where the way to the goal is blocked it waits there, and goes on as soon as the hand
-asks for a motion that is free.
+A tool that yields to its contacts slides along them and turns as they push it (the first-order world). One that does
+not is carried: where the way to the goal is blocked it waits, and goes on as soon as the hand asks for a motion that
+is free.
 """
 
 import numpy as np
@@ -13,9 +14,10 @@ from rtcore.collision.front import DRIFT, ROUNDING, coherent_contact
 from rtcore.collision.near_features import list_again, list_near
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_state import move_front
-from rtcore.motion import SCREW, between, path_bound, pose, still
-from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, vector
-from rtcore.tables import DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED
+from rtcore.dynamics.quasi_static import opening, yield_to_contacts
+from rtcore.motion import SCREW, between, from_twist, path_bound, pose, still
+from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, scaled, vector
+from rtcore.tables import DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED, RESTICK_TICKS
 
 POSITION_TOLERANCE = 1e-3
 """Share of eps_alert by which a contact may be reported early."""
@@ -25,6 +27,8 @@ LEAST_STRIDE = 2.0**-12
 """Smallest share of it after passes that were blocked; a free pass doubles the share again."""
 TIME_TOLERANCE = 1e-6
 """Share of the step by which it may be reported early: a way of a millimetre is then known to a nanometre."""
+STANDSTILL = 1e-4
+"""Share of eps_alert below which what contacts leave of a motion is none: the tool stays where it is, to the bit."""
 LISTING = 1 / 40
 """Share of the units that the search for near features may use. Two sheets along one another have thousands of pairs of
 triangles within reach, so that a round then takes some ticks."""
@@ -32,41 +36,58 @@ triangles within reach, so that a round then takes some ticks."""
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None:
-    """Move the tool from its pose towards the goal by one screw, up to the first time that is not proven free.
+    """Move the tool from its pose towards the goal, up to the first time that is not proven free.
 
     model: Model with a tool mesh; state: State, with the goal in its scratch memory; budget: BUDGET, report:
     STEP_REPORT records. All along the executed motion every body keeps at least eps_alert from the tool if it did so
     before; one that was nearer comes nearer by no more than the position tolerance, however long it goes on. The
-    contacts reported are those of the pose that the step began with.
+    contacts reported are those of the pose that the step began with. A tool that yields to them (WORLD.turning) makes
+    one motion per step while it has any.
     Source: Redon 2002, 3.1.2 and 3.3: the pose at the proven time is that of the very motion that was tested.
     """
     units = max(budget.units, 0)
     passes = min(max(budget.passes, 1), MAX_PATH - 1)
-    for body_id in range(len(model.bodies)):
-        body = state.poses[body_id]
-        still(state.motions[body_id], vector(body.position), quaternion(body.orientation))
+    _stand(model, state)
+    limit = _ask(model, state, True)
+    units = _look(model, state, units, report)
+    yields = model.world[0].turning > 0.0 and report.contact_count > 0
+    if yields:
+        _yield(model, state, budget.sweeps, report)
+        limit = 1.0
+        units = _find(model, state, units, report)
     while True:
-        stride = state.proxy[0].stride
-        limit = _ask(model, state, report)
-        listing = int(LISTING * units) if report.passes_used == 0 else 0
-        time, units = _sweep(model, state, limit, units - listing, report)
-        if report.passes_used == 1:
-            units += _list_near(model, state, listing)
-            update_contacts(model, state, report)
+        time, units = _sweep(model, state, limit, units, report)
         _place(model, state, time, report)
         blocked = time < limit
-        state.proxy[0].stride = max(0.5 * stride, LEAST_STRIDE) if blocked else min(2.0 * stride, 1.0)
-        if blocked or limit == 1.0:
+        state.proxy[0].stride = max(0.5 * state.proxy[0].stride, LEAST_STRIDE) if blocked else _longer(state)
+        report.fraction = time / limit
+        if blocked or yields or limit == 1.0:
             break
         if report.passes_used == passes:
             report.degraded |= DEGRADED_PASSES
             break
-    report.fraction = time / limit
+        limit = _ask(model, state, False)
+        units = _find(model, state, units, report)
+    if model.world[0].turning > 0.0:
+        _remember_slip(state, report)
     report.units_used = max(budget.units, 0) - units
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _ask(model: tuple, state: tuple, report: np.void) -> float:
+def _longer(state: tuple) -> float:
+    return min(2.0 * state.proxy[0].stride, 1.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _stand(model: tuple, state: tuple) -> None:
+    """Bodies do not move in this step."""
+    for body_id in range(len(model.bodies)):
+        body = state.poses[body_id]
+        still(state.motions[body_id], vector(body.position), quaternion(body.orientation))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _ask(model: tuple, state: tuple, first: bool) -> float:
     """Write down the motion to the goal, about the tip centre, and what is asked about it: the share for this pass.
 
     A goal far inside something would make all that lies between a matter of this tick, so that a pass only asks about a
@@ -81,16 +102,74 @@ def _ask(model: tuple, state: tuple, report: np.void) -> float:
     goal = vector(scratch.goal)
     between(state.motions[len(model.bodies)], SCREW, position, turn, goal, goal_turn, position)
     between(scratch.relative.second, SCREW, position, turn, goal, goal_turn, position)
-    query = scratch.query
-    query.separation = model.world[0].eps_alert
-    query.position_tolerance = POSITION_TOLERANCE * query.separation
-    query.time_tolerance = TIME_TOLERANCE
-    query.flags = QUERY_OWNED
+    if first:
+        query = scratch.query
+        query.separation = model.world[0].eps_alert
+        query.position_tolerance = POSITION_TOLERANCE * query.separation
+        query.time_tolerance = TIME_TOLERANCE
+        query.flags = QUERY_OWNED
+    return _share(model, state)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _share(model: tuple, state: tuple) -> float:
+    """The share of the tool's motion that is one stride long, 1 at most."""
     tool = state.motions[len(model.bodies)]
     root = model.nodes[model.meshes[model.world[0].tool_mesh_id].node_first]
     path = path_bound(tool, vector(root.centre), root.radius, 0.0, 1.0)
-    stride = STRIDE * proxy.stride * model.world[0].eps_break
+    stride = STRIDE * state.proxy[0].stride * model.world[0].eps_break
     return 1.0 if path <= stride else stride / path
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
+    """Find the neighbours of the tool and of its way, and the contacts where it is: units left."""
+    units = _find(model, state, units, report)
+    listing = int(LISTING * units)
+    units -= listing
+    units += _list_near(model, state, listing)
+    update_contacts(model, state, report)
+    return units
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _find(model: tuple, state: tuple, units: int, report: np.void) -> int:
+    """Find the bodies that the tool may come within eps_break of on its way: units left."""
+    find_pairs(state.broad, state.motions, model.world[0].eps_break, units)
+    return units - state.broad.report[0].units_used
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _yield(model: tuple, state: tuple, sweeps: int, report: np.void) -> None:
+    """Put the motion that the contacts leave of the wanted one in its place, one stride of it."""
+    scratch = state.scratch[0]
+    tool = state.motions[len(model.bodies)]
+    position = vector(state.proxy[0].position)
+    orientation = quaternion(state.proxy[0].orientation)
+    wanted = scaled(vector(tool.axis), tool.angle)
+    shift, turn = yield_to_contacts(model, state, vector(tool.shift), wanted, sweeps, report)
+    from_twist(tool, SCREW, position, orientation, shift, turn, position)
+    share = _share(model, state)
+    shift, turn = opening(model, state, scaled(shift, share), scaled(turn, share), report)
+    root = model.nodes[model.meshes[model.world[0].tool_mesh_id].node_first]
+    reach = length(vector(root.centre)) + root.radius
+    if length(shift) + reach * length(turn) <= STANDSTILL * model.world[0].eps_alert:
+        shift = turn = (0.0, 0.0, 0.0)
+    from_twist(tool, SCREW, position, orientation, shift, turn, position)
+    from_twist(scratch.relative.second, SCREW, position, orientation, shift, turn, position)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _remember_slip(state: tuple, report: np.void) -> None:
+    """Count the ticks for which the contacts of each body still have kinetic friction."""
+    proxy = state.proxy[0]
+    for k in range(64):
+        if proxy.sliding[k] != 0:
+            proxy.sliding[k] -= 1
+    for i in range(report.contact_count):
+        contact = report.contacts[i]
+        if contact.sliding != 0:
+            proxy.sliding[contact.body_id % 64] = RESTICK_TICKS
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -104,8 +183,6 @@ def _sweep(model: tuple, state: tuple, limit: float, units: int, report: np.void
     hit = scratch.hit
     n = len(model.bodies)
     broad = state.broad
-    find_pairs(broad, state.motions, model.world[0].eps_break, units)
-    units -= broad.report[0].units_used
     time = limit
     if broad.bodies[n].blocked != 0:
         report.degraded |= DEGRADED_SWEEP

@@ -174,12 +174,15 @@ class ModelBuilder:
         eps_safety: float,
         eps_break: float,
         tool_mesh_id: int = -1,
+        turning: float = 0.0,
     ) -> Model:
         """Make the model of a tool among the bodies.
 
         The tool is a sphere tip (radius >= 0, m; centre in tool coordinates) or, with tool_mesh_id, a mesh whose
         coordinates count from the tip centre; tip_radius is then 0. The three distances (m) are the least one ever,
-        the one kept at rest and the one at which a contact is forgotten. Raises ValueError unless
+        the one kept at rest and the one at which a contact is forgotten. With turning > 0 (m^2), the stiffness of the
+        spring that turns a tool mesh by that of the one that pulls it, the tool yields to what it touches and slides
+        along it; with 0 it is carried as far as the way is free. Raises ValueError unless
         0 < eps_alert < eps_safety < eps_break, or when eps_alert is too small for double precision at the size of the
         scene.
         """
@@ -194,6 +197,8 @@ class ModelBuilder:
             )
         if tool_mesh_id != -1 and not 0 <= tool_mesh_id < len(self._nodes):
             raise ValueError(f"there is no mesh {tool_mesh_id} to be the tool")
+        if tool_mesh_id == -1 and turning != 0.0:
+            raise ValueError("a sphere tip turns freely: turning belongs to a tool that is a mesh")
         if tool_mesh_id != -1 and radius != 0.0:
             raise ValueError("a tool that is a mesh has no tip radius")
         meshes = np.zeros(len(self._nodes), MESH)
@@ -219,7 +224,8 @@ class ModelBuilder:
                 f"{ALERT_RESOLUTION * reach:g} is needed"
             )
         world = np.zeros(1, WORLD)
-        world[0] = (radius, _vector(tip_offset, "tip offset"), alert, safety, forget, tool_mesh_id, 0)
+        ratio = _number(turning, "turning", 0.0)
+        world[0] = (radius, _vector(tip_offset, "tip offset"), alert, safety, forget, ratio, tool_mesh_id, 0)
         return Model(world=world, bodies=bodies, meshes=meshes, nodes=nodes, triangles=triangles)
 
     def _farthest(self, mesh_id: int) -> float:

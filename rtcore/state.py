@@ -9,17 +9,23 @@ from rtcore.collision.broad_phase import BroadPhase, find_pairs, make_broad_phas
 from rtcore.collision.pair_state import FRONT_CAPACITY, make_query_work, reset_front
 from rtcore.model import Model, unit_quaternion
 from rtcore.motion import still
+from rtcore.solvers.gauss_seidel import SweepWork
+from rtcore.solvers.gauss_seidel import make_work as make_sweep_work
+from rtcore.solvers.problem import ContactProblem, make_problem
 from rtcore.tables import (
     BOX_NODE,
     CONTACT_MEMORY,
     CONTACT_WORK,
     FRONT,
     FRONT_ENTRY,
+    MAX_CONTACTS,
     MOTION,
     POSE,
     PROXY,
     QUERY_WORK,
     SCRATCH,
+    SOLVER_REPORT,
+    SOLVER_SETTINGS,
 )
 
 FRONT_ENTRIES = 1 << 17
@@ -54,6 +60,14 @@ class State(NamedTuple):
     """(1,) CONTACT_MEMORY of a tool mesh; none for a sphere tip."""
     contact_work: np.ndarray
     """(1,) CONTACT_WORK for a tool mesh; nothing in it survives a step."""
+    problem: ContactProblem
+    """Of a tool mesh that yields to its contacts; nothing in it survives a step."""
+    solver_work: SweepWork
+    """For it."""
+    solver_settings: np.ndarray
+    """(1,) SOLVER_SETTINGS of the solve at hand."""
+    solver_reports: np.ndarray
+    """(1,) SOLVER_REPORT of the last one."""
 
 
 def make_state(
@@ -73,6 +87,8 @@ def make_state(
     n = len(model.bodies)
     tool_mesh_id = int(model.world["tool_mesh_id"][0])
     with_mesh = tool_mesh_id >= 0
+    yields = float(model.world["turning"][0]) > 0.0
+    problem = make_problem(1, MAX_CONTACTS, MAX_CONTACTS**2) if yields else make_problem(0, 0, 0)
     state = State(
         proxy=np.zeros(1, PROXY),
         poses=np.zeros(n, POSE),
@@ -84,6 +100,10 @@ def make_state(
         query_work=make_query_work() if with_mesh else np.zeros(0, QUERY_WORK),
         contact_memory=np.zeros(1 if with_mesh else 0, CONTACT_MEMORY),
         contact_work=np.zeros(1 if with_mesh else 0, CONTACT_WORK),
+        problem=problem,
+        solver_work=make_sweep_work(problem),
+        solver_settings=np.zeros(1, SOLVER_SETTINGS),
+        solver_reports=np.zeros(1, SOLVER_REPORT),
     )
     state.proxy["stride"] = 1.0
     state.proxy["position"][0] = position

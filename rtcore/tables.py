@@ -340,6 +340,7 @@ WORLD = np.dtype(
         ("eps_alert", "f8"),  # no surface ever comes nearer to the tool than this, m
         ("eps_safety", "f8"),  # gap kept at rest, m
         ("eps_break", "f8"),  # a contact is forgotten beyond it, m
+        ("turning", "f8"),  # stiffness that turns the tool mesh by that which pulls it, m^2; 0: it yields to no contact
         ("tool_mesh_id", "i4"),  # the tool's mesh, its frame at the tip centre; -1: a sphere tip
         ("padding", "i4"),
     ],
@@ -368,6 +369,7 @@ CONTACT = np.dtype(
 CONTACT_KEY = np.dtype(
     [
         ("normal", "f8", 3),  # unit, scene
+        ("push", "f8", 3),  # CONTACT.displacement, m
         ("body_id", "i4"),
         ("first_triangle", "i4"),  # of the body and of the tool, as in PROXIMITY
         ("second_triangle", "i4"),
@@ -398,6 +400,7 @@ CONTACT_CANDIDATE = np.dtype(
     [
         ("point", "f8", 3),  # as in CONTACT
         ("normal", "f8", 3),
+        ("push", "f8", 3),  # of the last step, m; zero for a new one
         ("gap", "f8"),
         ("rank", "f8"),  # the gap, a little less for what was in the table before, m
         ("x", "f8"),  # place in the plane of its group, m

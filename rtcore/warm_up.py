@@ -14,6 +14,7 @@ from rtcore.collision.front import coherent_contact
 from rtcore.collision.mesh_distance import mesh_distance
 from rtcore.collision.near_features import list_near
 from rtcore.collision.nearest import clearance
+from rtcore.dynamics.quasi_static import yield_to_contacts
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model
 from rtcore.motion import between
@@ -103,6 +104,7 @@ def parts() -> tuple[Part, ...]:
         Part("meshes in motion", FIRST, compiler(coherent_contact, *contact)),
         Part("near features", FIRST, compiler(list_near, *near)),
         Part("contacts of meshes", FIRST, compiler(update_contacts, model, state, report)),
+        Part("yielding to contacts", FIRST, compiler(yield_to_contacts, model, state, place, place, count, report)),
         Part("mesh tool", FIRST, compiler(mesh_tool.follow, *carried)),
         Part("bounding trees", SECOND, _trees),
         Part("clearance", SECOND, compiler(clearance, model, state, types.Array(number, 1, "C"))),

@@ -64,14 +64,14 @@ def too_near(first: np.ndarray, second: np.ndarray, least: float) -> list[tuple[
 class MeshTool:
     """A tool mesh among bodies at rest, with goals as a hand gives them: one per tick."""
 
-    def __init__(self, tool, bodies, start, eps=EPS, budget=FULL, poses=None):
+    def __init__(self, tool, bodies, start, eps=EPS, budget=FULL, poses=None, turning=0.0, friction=(0.4, 0.3)):
         builder = ModelBuilder()
         tool_mesh = builder.add_mesh(*build_tree(*tool))
         poses = [HOME] * len(bodies) if poses is None else poses
         for mesh, pose in zip(bodies, poses, strict=True):
-            builder.add_body(builder.add_mesh(*build_tree(*mesh)), pose[:3], pose[3:])
+            builder.add_body(builder.add_mesh(*build_tree(*mesh)), pose[:3], pose[3:], *friction)
         self.alert, self.safety, self.forget = eps
-        self.model = builder.build(0.0, (0.0, 0.0, 0.0), *eps, tool_mesh_id=tool_mesh)
+        self.model = builder.build(0.0, (0.0, 0.0, 0.0), *eps, tool_mesh_id=tool_mesh, turning=turning)
         self.own = corners(tool)
         self.others = np.concatenate(
             [posed(corners(mesh), pose[:3], pose[3:]) for mesh, pose in zip(bodies, poses, strict=True)]

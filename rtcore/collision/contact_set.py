@@ -90,16 +90,17 @@ def _before(a: Any, b: Any) -> bool:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _recall(memory: Any, row: Any, normal: Vector) -> tuple[int, int]:
-    """(known, age) of a PROXIMITY: known as in CONTACT_CANDIDATE; age: ticks for which it has been in the table.
+def _recall(memory: Any, row: Any, normal: Vector) -> tuple[int, int, int]:
+    """(known, age, row in the memory or -1) of a PROXIMITY: known as in CONTACT_CANDIDATE; age: as in CONTACT.
 
     The neighbour of a contact has its corner, or for two edges the tool's edge, in common with it, and its normal.
     """
     known = 0
+    at = -1
     for m in range(memory.count):
         key = memory.rows[m]
         if _same(key, row):
-            return 2, min(key.age, 2**31 - 2) + 1
+            return 2, min(key.age, 2**31 - 2) + 1, m
         second = key.second_triangle == row.second_triangle and key.second_feature == row.second_feature
         first = key.first_triangle == row.first_triangle and key.first_feature == row.first_feature
         crossing = 3 <= key.first_feature < FACE and 3 <= row.first_feature < FACE and 3 <= row.second_feature < FACE
@@ -109,7 +110,8 @@ def _recall(memory: Any, row: Any, normal: Vector) -> tuple[int, int]:
             and dot(vector(key.normal), normal) > SAME_NORMAL
         ):
             known = 1
-    return known, 0
+            at = m
+    return known, 0, at
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -208,7 +210,8 @@ def _collect(model: tuple, state: tuple) -> int:
         candidate.first_id = row.first_id
         candidate.second_id = row.second_id
         candidate.picked = 0
-        candidate.known, candidate.age = _recall(memory, row, normal)
+        candidate.known, candidate.age, before = _recall(memory, row, normal)
+        put_vector(candidate.push, vector(memory.rows[before].push) if before >= 0 else (0.0, 0.0, 0.0))
         candidate.rank = row.distance - (SAME_GAP * world.eps_safety if candidate.known > 0 else 0.0)
     return count
 
@@ -495,6 +498,7 @@ def _remember(memory: Any, work: Any, count: int, groups: int) -> None:
     for i in range(known, memory.known):
         key = memory.rows[i]
         put_vector(key.normal, (0.0, 0.0, 0.0))
+        put_vector(key.push, (0.0, 0.0, 0.0))
         key.body_id = key.first_triangle = key.second_triangle = 0
         key.first_feature = key.second_feature = key.age = 0
     memory.count = count
@@ -504,6 +508,7 @@ def _remember(memory: Any, work: Any, count: int, groups: int) -> None:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _put_key(key: Any, candidate: Any) -> None:
     put_vector(key.normal, vector(candidate.normal))
+    put_vector(key.push, vector(candidate.push))
     key.body_id = candidate.body_id
     key.first_triangle = candidate.first_triangle
     key.second_triangle = candidate.second_triangle

@@ -204,12 +204,12 @@ def list_near(
     """Go on listing the features of a pair of bodies that are within reach: (units left, is the list complete?).
 
     nodes: BOX_NODE table; triangles: TRIANGLE table; front: FRONT record and entries: its (2, capacity) FRONT_ENTRY
-    table, as a query left them at this pose; placement: PLACEMENT at it; reach: m; counters: COUNTERS; proximities:
+    table, as moved to this pose; placement: PLACEMENT at it; reach: m; counters: COUNTERS; proximities:
     PROXIMITIES record, appended to; units: of work allowed, of which the last pair of triangles may take 15 more. The
     list is complete when all that is within reach was found by this call.
     """
     rows = entries[front.current]
-    border = (front.travelled + reach) * (1.0 + ROUNDING)
+    border = (front.travelled + front.ahead + reach) * (1.0 + ROUNDING)
     left = _descend(nodes, triangles, front, placement, reach, counters, proximities, units)
     if front.walk >= front.count:
         front.walk = 0

@@ -29,7 +29,7 @@ WRONG = [
     ("frction_static = 1\n", "scene.body[0] ('a').frction_static", "1", "did you mean `friction_static`?"),
     ("[coupling]\nstifness = 10\n", "coupling.stifness", "10", "did you mean `stiffness`?"),
     ("[scen]\na = 1\n", "scen", "{'a': 1}", "did you mean `scene`?"),
-    ("[tool]\nzzz = 1\n", "tool.zzz", "1", "tip_radius, tip_offset, pose, start, start_orientation"),
+    ("[tool]\nzzz = 1\n", "tool.zzz", "1", "tip_radius, tip_offset, pose, motion, start, start_orientation"),
     ('motion = "statc"\n', "scene.body[0] ('a').motion", "'statc'", "did you mean 'static'?"),
     (
         "friction_static = 0.1\n",

@@ -98,15 +98,15 @@ def test_other_versions_layouts_and_files(tmp_path):
         save_arrays(path, arrays)
         return path
 
-    with pytest.raises(ModelFileError, match=r"m\.npz: has version \[99\], this program reads version 2"):
+    with pytest.raises(ModelFileError, match=r"m\.npz: has version \[99\], this program reads version 3"):
         load_model(written(version=np.array([99], dtype="i4"), **tables))
     with pytest.raises(ModelFileError, match="has no table 'version'"):
         load_model(written(**tables))
     with pytest.raises(ModelFileError, match="table 'world' has another layout"):
-        load_model(written(version=np.array([2], dtype="i4"), **{**tables, "world": np.zeros(1)}))
+        load_model(written(version=np.array([3], dtype="i4"), **{**tables, "world": np.zeros(1)}))
     with pytest.raises(ModelFileError, match="does not exist"):
         load_model(tmp_path / "none.npz")
     pickled = tmp_path / "p.npz"
-    np.savez(pickled, version=np.array([2], dtype="i4"), world=np.array([{"a": 1}], dtype=object))
+    np.savez(pickled, version=np.array([3], dtype="i4"), world=np.array([{"a": 1}], dtype=object))
     with pytest.raises(ModelFileError, match="is damaged"):
         load_model(pickled)
