@@ -46,8 +46,8 @@ demo: $(STAMP)  ## a simulated hand feels a real mesh; leaves a log and pictures
 
 test: kernels lint  ## everything that must pass: ruff, mypy, pytest
 	@# What only computes runs on two cores; what has clocks and processes of its own gets the machine to itself.
-	@$(RUN) -m pytest -n 2 --dist loadfile tests/rtcore tests/haptics tests/tools
-	@$(RUN) -m pytest tests/bridge tests/system
+	@$(RUN) -m pytest -n 2 --dist loadfile -m "not alone"
+	@$(RUN) -m pytest -m alone
 
 lint: $(STAMP)  ## ruff and mypy only
 	@$(RUN) -m ruff check .

@@ -75,7 +75,10 @@ def run(chosen: Iterable[Part], whole: str, progress: Progress | None) -> None:
 
 
 def parts() -> tuple[Part, ...]:
-    """All kernels of the mechanics, callees before their callers so that no part takes long."""
+    """All kernels of the mechanics, callees before their callers so that no part takes long.
+
+    The mesh tool takes what the other side compiles first: it is ready by the time that the search is.
+    """
     tables = empty_tables()
     model, state, broad = numba.typeof(tables[0]), numba.typeof(tables[1]), numba.typeof(tables[1].broad)
     nodes, triangles = _table(BOX_NODE), _table(TRIANGLE)
@@ -103,9 +106,9 @@ def parts() -> tuple[Part, ...]:
         Part("distance of meshes", FIRST, compiler(mesh_distance, *pair)),
         Part("meshes in motion", FIRST, compiler(coherent_contact, *contact)),
         Part("near features", FIRST, compiler(list_near, *near)),
-        Part("contacts of meshes", FIRST, compiler(update_contacts, model, state, report)),
-        Part("yielding to contacts", FIRST, compiler(yield_to_contacts, model, state, place, place, count, report)),
         Part("mesh tool", FIRST, compiler(mesh_tool.follow, *carried)),
+        Part("contacts of meshes", SECOND, compiler(update_contacts, model, state, report)),
+        Part("yielding to contacts", SECOND, compiler(yield_to_contacts, model, state, place, place, count, report)),
         Part("bounding trees", SECOND, _trees),
         Part("clearance", SECOND, compiler(clearance, model, state, types.Array(number, 1, "C"))),
         Part("sphere tip", SECOND, compiler(probe.follow, *carried)),

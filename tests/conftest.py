@@ -18,6 +18,18 @@ settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("explore")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+ALONE = {
+    *("test_children", "test_cli", "test_client", "test_control", "test_demo", "test_doctor", "test_hands"),
+    *("test_log_play", "test_mailbox", "test_publisher", "test_realtime", "test_ring", "test_runtime", "test_servo"),
+}
+"""Files with processes or clocks of their own, like all of tests/system: they get the machine to themselves."""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.stem in ALONE or item.path.parent.name == "system":
+            item.add_marker(pytest.mark.alone)
+
 
 @pytest.fixture
 def short_base(monkeypatch):
