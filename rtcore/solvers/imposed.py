@@ -55,7 +55,7 @@ class ImposedWork(NamedTuple):
     centre: np.ndarray
     """(rows,) impulses about which the trace of compliance acts."""
     state: np.ndarray
-    """(contacts,) APART, RESTS or SLIDES."""
+    """(rows,) APART, RESTS or SLIDES: of each contact, or of each row where `iterate` is given rows of its own."""
     best: np.ndarray
     """(rows,) the best impulses met."""
     kept: np.ndarray
@@ -75,7 +75,7 @@ def make_work(problem: ContactProblem) -> ImposedWork:
         impulse=np.zeros(rows),
         velocity=np.zeros(rows),
         centre=np.zeros(rows),
-        state=np.zeros(contacts, np.int32),
+        state=np.zeros(rows, np.int32),
         best=np.zeros(rows),
         kept=np.zeros(contacts),
     )
