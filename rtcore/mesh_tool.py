@@ -29,9 +29,13 @@ TIME_TOLERANCE = 1e-6
 """Share of the step by which it may be reported early: a way of a millimetre is then known to a nanometre."""
 STANDSTILL = 1e-4
 """Share of eps_alert below which what contacts leave of a motion is none: the tool stays where it is, to the bit."""
-LISTING = 1 / 40
+LISTING = 1 / 80
 """Share of the units that the search for near features may use. Two sheets along one another have thousands of pairs of
 triangles within reach, so that a round then takes some ticks."""
+LEAST_LISTING = 32
+"""Units for it in any case, as long as half of all are left for what may touch."""
+RELISTED = 32
+"""Contacts known from before that are looked at again where the search goes in turns."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -125,7 +129,7 @@ def _share(model: tuple, state: tuple) -> float:
 def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
     """Find the neighbours of the tool and of its way, and the contacts where it is: units left."""
     units = _find(model, state, units, report)
-    listing = int(LISTING * units)
+    listing = min(max(int(LISTING * units), LEAST_LISTING), units // 2)
     units -= listing
     units += _list_near(model, state, listing)
     update_contacts(model, state, report)
@@ -260,7 +264,7 @@ def _list_known(model: tuple, state: tuple) -> None:
     """List the features of the triangles that contacts of the last step were found at."""
     memory = state.contact_memory[0]
     work = state.query_work[0]
-    for m in range(memory.known):
+    for m in range(min(memory.known, RELISTED)):
         key = memory.rows[m]
         first, second = key.first_triangle, key.second_triangle
         if m > 0 and memory.rows[m - 1].first_triangle == first and memory.rows[m - 1].second_triangle == second:

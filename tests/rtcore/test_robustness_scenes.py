@@ -448,7 +448,7 @@ def sharp(rig: MeshTool, triangle: int, feature: int) -> bool:
     return bool((around @ around[0]).min() < 1.0 - 1e-9)
 
 
-AMPLE = (200_000, 8, 50)
+AMPLE = (500_000, 8, 50)
 
 
 def pressed_down(tool, body, height: float, turn: float) -> MeshTool:

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from tools.bench.common import Figure, Result, machine, to_stderr
+from tools.bench.common import Figure, Result, machine, made_from, to_stderr
 from tools.bench.report import render_report, render_table
 
 MODULES = (
@@ -47,7 +47,9 @@ def main() -> int:
         "--json", action="store_true", help="print one JSON object per figure, each on its own last line"
     )
     parser.add_argument("--list", action="store_true", help="name the figures")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the results as Markdown")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the results as Markdown; tables of other figures in it stay"
+    )
     unknown = [name for name in names if name not in MODULES]
     if unknown or not names:
         parser.error(
@@ -89,8 +91,9 @@ def main() -> int:
             print(render_table(one.name, result), flush=True)
     if arguments.report:
         arguments.report.parent.mkdir(parents=True, exist_ok=True)
-        command = " ".join(["python -m tools.bench", *sys.argv[1:]])
-        arguments.report.write_text(render_report(figures, results, machine(), command))
+        command = f"`{' '.join(['python -m tools.bench', *sys.argv[1:]])}`{made_from()}"
+        before = arguments.report.read_text() if arguments.report.exists() else ""
+        arguments.report.write_text(render_report(figures, results, machine(), command, before))
         to_stderr(f"wrote {arguments.report}")
     return 0 if all(result.ok for result in results.values()) else 1
 

@@ -3,10 +3,12 @@
 import argparse
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +57,21 @@ def _installed(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "absent"
+
+
+def made_from() -> str:
+    """ " at COMMIT", with a note when files differ from it; nothing outside of a checkout."""
+    try:
+        told = subprocess.run(
+            ["git", "describe", "--always", "--dirty= with changes"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f" at {told.stdout.strip()}"
 
 
 def machine() -> dict[str, Any]:

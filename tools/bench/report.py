@@ -24,26 +24,43 @@ def render_table(name: str, result: Result) -> str:
     return "\n".join(lines)
 
 
-def render_report(figures: list[Figure], results: dict[str, Result], machine: dict[str, Any], command: str) -> str:
-    """Markdown page of one run; command: what made it."""
-    lines = [
-        "# Results",
-        "",
-        f"Made by `{command}`. Absolute times on shared machines wander:",
-        "compare medians, and the peers of the same run.",
-        "",
-        "Machine: " + ", ".join(f"{key} {value}" for key, value in machine.items()) + ".",
-        "",
-    ]
+HEAD = """# Results
+
+Each table says what made it, where and from which version. Absolute times on shared machines wander: compare medians,
+and the peers of the same run."""
+
+
+def sections(page: str) -> dict[str, str]:
+    """The tables of a page by the names of their figures."""
+    return {text.split("\n", 1)[0].strip(): f"## {text.strip()}" for text in page.split("\n## ")[1:]}
+
+
+def render_report(
+    figures: list[Figure], results: dict[str, Result], machine: dict[str, Any], command: str, before: str = ""
+) -> str:
+    """Markdown page with the tables of one run.
+
+    command: what made it, with the version; before: the page as it was, whose tables of other figures stay.
+    """
+    tables = sections(before)
     for figure in figures:
-        result = results[figure.name]
-        lines += [
-            f"## {figure.name}",
-            "",
-            f"{figure.summary} **{'Targets met.' if result.ok else 'A target was missed.'}**",
-            "",
-        ]
-        lines += ["| figure | value |", "|---|---|"]
-        lines += [f"| `{key}` | {text} |" for key, text in _rows(result.figures) + _rows(result.peers, "peer")]
-        lines += [""] + [f"* {note}" for note in result.notes] + ([""] if result.notes else [])
+        tables[figure.name] = _section(figure, results[figure.name], machine, command)
+    return "\n\n".join([HEAD, *tables.values()]) + "\n"
+
+
+def _section(figure: Figure, result: Result, machine: dict[str, Any], command: str) -> str:
+    where = ", ".join(f"{key} {value}" for key, value in machine.items())
+    lines = [
+        f"## {figure.name}",
+        "",
+        f"{figure.summary} **{'Targets met.' if result.ok else 'A target was missed.'}**",
+        "",
+        f"Made by {command}. Machine: {where}.",
+        "",
+        "| figure | value |",
+        "|---|---|",
+    ]
+    lines += [f"| `{key}` | {text} |" for key, text in _rows(result.figures) + _rows(result.peers, "peer")]
+    if result.notes:
+        lines += ["", *(f"* {note}" for note in result.notes)]
     return "\n".join(lines)

@@ -1,0 +1,33 @@
+"""The page of results: a new run replaces its own tables, and those of other figures stay as they are."""
+
+from tools.bench.common import Figure, Result, made_from
+from tools.bench.report import render_report, sections
+
+
+def figure(name):
+    return Figure(name, f"What {name} shows.", lambda parser: None, lambda arguments, progress: Result({}, True))
+
+
+def page(names, value, before=""):
+    results = {name: Result({"us": {"p50": value}}, value < 5, {"other": {"us": 7}}, ["a note"]) for name in names}
+    return render_report([figure(name) for name in names], results, {"cpu": "any"}, f"run {value}", before)
+
+
+def test_a_run_replaces_its_own_tables_only():
+    first = page(["one", "two", "three"], 1)
+    second = page(["two"], 9, first)
+    before, after = sections(first), sections(second)
+    assert list(after) == ["one", "two", "three"]
+    assert (after["one"], after["three"]) == (before["one"], before["three"])
+    assert "Made by run 9. Machine: cpu any." in after["two"] and "A target was missed." in after["two"]
+    assert "| `us` | p50 9 |" in after["two"] and "| `peer.other` | us 7 |" in after["two"]
+    assert "* a note" in after["two"]
+    assert page(["one", "two", "three"], 1, second) == first
+
+
+def test_a_new_figure_comes_last():
+    assert list(sections(page(["four"], 1, page(["one"], 1)))) == ["one", "four"]
+
+
+def test_the_version_is_that_of_the_checkout():
+    assert made_from() == "" or made_from().startswith(" at ")
