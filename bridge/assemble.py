@@ -145,7 +145,7 @@ def assemble(
         settings["tool_reach"] = np.linalg.norm(tool.vertices[np.unique(tool.faces)], axis=1).max()
     radius = config.tool.tip_radius if tool is None else 0.0
     try:
-        turning = 0.0 if tool is None else _turning(config, float(settings["tool_reach"][0]))
+        turning = 0.0 if tool is None or config.tool.motion == "carried" else _turning(settings)
         model = builder.build(radius, config.tool.tip_offset, **eps, tool_mesh_id=tool_mesh_id, turning=turning)
     except ValueError as error:
         raise ConfigError(source, [f"scene: {error}"]) from None
@@ -247,15 +247,15 @@ def _source(shape: Shape, base_directory: Path) -> Source:
     )
 
 
-def _turning(config: Config, reach: float) -> float:
-    """The stiffness that turns the tool by the one that pulls it, m^2; 0 where it yields to nothing.
+def _turning(settings: np.ndarray) -> float:
+    """The stiffness that turns the tool by the one that pulls it, both as they are felt, m^2 of the scene.
 
-    reach: m, of the tool's surface from the tip centre. A tool that nothing turns still has the least resistance that
-    the mechanics can compute with.
+    Pulls are felt over device metres, of which a scene metre is 1 / scale. A tool that nothing turns still has the
+    least resistance that the mechanics can compute with.
     """
-    if config.tool.motion == "carried":
-        return 0.0
-    return max(config.coupling.rotational_stiffness / config.coupling.stiffness, (LEAST_ARM * reach) ** 2)
+    row = settings[0]
+    ratio = float(row["rotational_stiffness"] / row["stiffness"] * row["scale"] ** 2)
+    return max(ratio, (LEAST_ARM * float(row["tool_reach"])) ** 2)
 
 
 def tool_mesh(config: Config, base_directory: Path, notes: list[str]) -> PreparedMesh | None:

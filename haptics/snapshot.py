@@ -10,7 +10,6 @@ import zlib
 import numpy as np
 
 from haptics.tables import TOUCH
-from rtcore.collision.near_features import STACK
 from rtcore.model import Model
 from rtcore.state import State, front_capacity, make_state
 from rtcore.tables import CONTACT_MEMORY, FRONT, FRONT_ENTRY, MAX_CONTACTS, MAX_REMEMBERED, POSE, PROXY
@@ -126,7 +125,9 @@ def unpack_snapshot(data: bytes | bytearray | memoryview | np.ndarray, model: Mo
     if size < at + sum(part.nbytes for part in parts):
         raise ValueError(f"the snapshot is of another kind of tool: it has only {size} bytes")
     at = _fill(parts, raw, at)
-    if (state.fronts["count"] > state.front_entries.shape[2]).any() or (state.fronts["walk_top"] > STACK).any():
+    too_many = state.fronts["count"] > state.front_entries.shape[2]
+    too_deep = state.fronts["walk_top"] > state.fronts["walk_first"].shape[1]
+    if (too_many | too_deep).any():
         raise ValueError("the snapshot holds more of a front than this model has room for")
     if (state.contact_memory["count"] > MAX_CONTACTS).any() or (state.contact_memory["known"] > MAX_REMEMBERED).any():
         raise ValueError("the snapshot holds more contacts than there is room for")

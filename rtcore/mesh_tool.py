@@ -52,34 +52,30 @@ def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None
     units = max(budget.units, 0)
     passes = min(max(budget.passes, 1), MAX_PATH - 1)
     _stand(model, state)
-    limit = _ask(model, state, True)
+    limit = _ask(model, state)
     units = _look(model, state, units, report)
     yields = model.world[0].turning > 0.0 and report.contact_count > 0
     if yields:
         _yield(model, state, budget.sweeps, report)
         limit = 1.0
-        units = _find(model, state, units, report)
+        units = _find(model, state, units)
     while True:
         time, units = _sweep(model, state, limit, units, report)
         _place(model, state, time, report)
         blocked = time < limit
-        state.proxy[0].stride = max(0.5 * state.proxy[0].stride, LEAST_STRIDE) if blocked else _longer(state)
+        stride = state.proxy[0].stride
+        state.proxy[0].stride = max(0.5 * stride, LEAST_STRIDE) if blocked else min(2.0 * stride, 1.0)
         report.fraction = time / limit
         if blocked or yields or limit == 1.0:
             break
         if report.passes_used == passes:
             report.degraded |= DEGRADED_PASSES
             break
-        limit = _ask(model, state, False)
-        units = _find(model, state, units, report)
+        limit = _ask(model, state)
+        units = _find(model, state, units)
     if model.world[0].turning > 0.0:
         _remember_slip(state, report)
     report.units_used = max(budget.units, 0) - units
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _longer(state: tuple) -> float:
-    return min(2.0 * state.proxy[0].stride, 1.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -91,7 +87,7 @@ def _stand(model: tuple, state: tuple) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _ask(model: tuple, state: tuple, first: bool) -> float:
+def _ask(model: tuple, state: tuple) -> float:
     """Write down the motion to the goal, about the tip centre, and what is asked about it: the share for this pass.
 
     A goal far inside something would make all that lies between a matter of this tick, so that a pass only asks about a
@@ -106,12 +102,11 @@ def _ask(model: tuple, state: tuple, first: bool) -> float:
     goal = vector(scratch.goal)
     between(state.motions[len(model.bodies)], SCREW, position, turn, goal, goal_turn, position)
     between(scratch.relative.second, SCREW, position, turn, goal, goal_turn, position)
-    if first:
-        query = scratch.query
-        query.separation = model.world[0].eps_alert
-        query.position_tolerance = POSITION_TOLERANCE * query.separation
-        query.time_tolerance = TIME_TOLERANCE
-        query.flags = QUERY_OWNED
+    query = scratch.query
+    query.separation = model.world[0].eps_alert
+    query.position_tolerance = POSITION_TOLERANCE * query.separation
+    query.time_tolerance = TIME_TOLERANCE
+    query.flags = QUERY_OWNED
     return _share(model, state)
 
 
@@ -128,7 +123,7 @@ def _share(model: tuple, state: tuple) -> float:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
     """Find the neighbours of the tool and of its way, and the contacts where it is: units left."""
-    units = _find(model, state, units, report)
+    units = _find(model, state, units)
     listing = min(max(int(LISTING * units), LEAST_LISTING), units // 2)
     units -= listing
     units += _list_near(model, state, listing)
@@ -137,7 +132,7 @@ def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _find(model: tuple, state: tuple, units: int, report: np.void) -> int:
+def _find(model: tuple, state: tuple, units: int) -> int:
     """Find the bodies that the tool may come within eps_break of on its way: units left."""
     find_pairs(state.broad, state.motions, model.world[0].eps_break, units)
     return units - state.broad.report[0].units_used

@@ -73,6 +73,16 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def tangents(normal: Vector) -> tuple[Vector, Vector]:
+    """Two unit vectors square to a unit normal; the normal, the first and the second are a right-handed frame."""
+    slim = min(abs(normal[0]), abs(normal[1]), abs(normal[2]))
+    axis = (1.0, 0.0, 0.0) if abs(normal[0]) == slim else (0.0, 1.0, 0.0) if abs(normal[1]) == slim else (0.0, 0.0, 1.0)
+    first = cross(normal, axis)
+    first = scaled(first, 1.0 / length(first))
+    return first, cross(normal, first)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def length(v: Vector) -> float:
     """The Euclidean norm."""
     return math.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])

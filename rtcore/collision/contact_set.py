@@ -27,15 +27,14 @@ from rtcore.spatial import (
     Quaternion,
     Vector,
     conjugate,
-    cross,
     dot,
-    length,
     multiply,
     put_vector,
     quaternion,
     rotate,
     scaled,
     subtract,
+    tangents,
     to_scene,
     vector,
 )
@@ -233,11 +232,8 @@ def _group(work: Any, first: int, last: int) -> int:
     seed = work.candidates[order[first]]
     normal = vector(seed.normal)
     origin = vector(seed.point)
-    slim = min(abs(normal[0]), abs(normal[1]), abs(normal[2]))
-    axis = (1.0, 0.0, 0.0) if abs(normal[0]) == slim else (0.0, 1.0, 0.0) if abs(normal[1]) == slim else (0.0, 0.0, 1.0)
-    across = cross(normal, axis)
-    across = scaled(across, 1.0 / length(across))
-    along = cross(across, normal)
+    across, back = tangents(normal)
+    along = scaled(back, -1.0)
     seed.x = 0.0
     seed.y = 0.0
     end = first + 1

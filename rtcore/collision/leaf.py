@@ -53,6 +53,17 @@ def placed(placement: Any, v: Vector) -> Vector:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def turned(placement: Any, v: Vector) -> Vector:
+    """A direction of the second body in the frame of the first, at the middle of a PLACEMENT."""
+    m = placement.rotation
+    return (
+        m[0, 0] * v[0] + m[0, 1] * v[1] + m[0, 2] * v[2],
+        m[1, 0] * v[0] + m[1, 1] * v[1] + m[1, 2] * v[2],
+        m[2, 0] * v[0] + m[2, 1] * v[1] + m[2, 2] * v[2],
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def largest(v: Vector) -> float:
     """The largest of the absolute components."""
     return max(abs(v[0]), abs(v[1]), abs(v[2]))
@@ -244,13 +255,7 @@ def leaf_pair(
     if relative.first.kind == ALGEBRAIC or relative.second.kind == ALGEBRAIC:
         speed = 0.0  # of these motions no speed is a bound from the start on
         margin = math.inf
-    m = start.rotation
-    n = two.normal
-    second_normal = (
-        m[0, 0] * n[0] + m[0, 1] * n[1] + m[0, 2] * n[2],
-        m[1, 0] * n[0] + m[1, 1] * n[1] + m[1, 2] * n[2],
-        m[2, 0] * n[0] + m[2, 1] * n[1] + m[2, 2] * n[2],
-    )
+    second_normal = turned(start, vector(two.normal))
     b_vertex, b_edge = along_normal(vector(one.normal), a, b)
     a_vertex, a_edge = along_normal(second_normal, b, a)
     c = b

@@ -13,13 +13,9 @@ from numba import njit
 
 from rtcore.collision.features import FACE, along, point_triangle, segment_segment
 from rtcore.collision.first_contact import opens_first
-from rtcore.collision.leaf import ROUNDING, along_normal, corners_of, extent, largest, on_triangle, placed
+from rtcore.collision.leaf import ROUNDING, along_normal, corners_of, extent, largest, on_triangle, placed, turned
 from rtcore.collision.overlap import box_gap_to
 from rtcore.spatial import Vector, put_vector, scaled, subtract, vector
-from rtcore.tables import MAX_TREE_DEPTH
-
-STACK = 2 * MAX_TREE_DEPTH + 2
-"""Pairs of nodes on the way down: at most one more for each level of either tree."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -79,13 +75,7 @@ def list_pair(
     own = corners_of(two)
     b = (placed(placement, own[0]), placed(placement, own[1]), placed(placement, own[2]))
     least = reach + ROUNDING * (extent(a) + 3.0 * extent(own) + largest(vector(placement.translation)))
-    m = placement.rotation
-    n = two.normal
-    second_normal = (
-        m[0, 0] * n[0] + m[0, 1] * n[1] + m[0, 2] * n[2],
-        m[1, 0] * n[0] + m[1, 1] * n[1] + m[1, 2] * n[2],
-        m[2, 0] * n[0] + m[2, 1] * n[1] + m[2, 2] * n[2],
-    )
+    second_normal = turned(placement, vector(two.normal))
     b_vertex, b_edge = along_normal(vector(one.normal), a, b)
     a_vertex, a_edge = along_normal(second_normal, b, a)
     units = 0

@@ -19,7 +19,7 @@ from numba import njit
 
 from rtcore.solvers.gauss_seidel import solve_nncg
 from rtcore.solvers.problem import ContactProblem, apply_impulses, assemble, free_velocity
-from rtcore.spatial import Vector, add, cross, dot, length, put_vector, scaled, subtract, vector
+from rtcore.spatial import Vector, add, cross, dot, length, put_vector, scaled, subtract, tangents, vector
 from rtcore.tables import DEADBAND, DEGRADED_SOLVER
 
 TOLERANCE = 1e-8
@@ -36,15 +36,6 @@ SQUEEZE = 4.0
 """Most that a contact pushes in a warm start, by the largest free motion at any."""
 SLIP = 1e-6
 """Share of eps_alert by which a contact must move along its surface in one step to count as sliding."""
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _tangents(normal: Vector) -> tuple[Vector, Vector]:
-    slim = min(abs(normal[0]), abs(normal[1]), abs(normal[2]))
-    axis = (1.0, 0.0, 0.0) if abs(normal[0]) == slim else (0.0, 1.0, 0.0) if abs(normal[1]) == slim else (0.0, 0.0, 1.0)
-    one = cross(normal, axis)
-    one = scaled(one, 1.0 / length(one))
-    return one, cross(normal, one)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -68,7 +59,7 @@ def _write(model: tuple, state: tuple, problem: ContactProblem, report: np.void)
         contact = report.contacts[i]
         equation = problem.equations[i]
         normal = vector(contact.normal)
-        one, two = _tangents(normal)
+        one, two = tangents(normal)
         arm = subtract(add(vector(contact.point), scaled(normal, contact.gap)), origin)  # to the tool's own point
         _row(equation.jacobian_first, 0, normal, arm)
         _row(equation.jacobian_first, 1, one, arm)
@@ -163,7 +154,7 @@ def _note(model: tuple, state: tuple, problem: ContactProblem, report: np.void) 
         r = equation.impulse
         u = equation.velocity
         normal = vector(contact.normal)
-        one, two = _tangents(normal)
+        one, two = tangents(normal)
         push = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
         put_vector(contact.displacement, push)
         put_vector(memory.rows[i].push, push)

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.solvers import best
 from rtcore.solvers.local import FACTORS, prepare, solve_contact
-from rtcore.solvers.problem import ContactProblem, project_cone, relative_velocity, residual, scale
+from rtcore.solvers.problem import ContactProblem, relative_velocity, residual
 
 MEMORY = 10
 """Differences of sweeps that `solve_anderson` combines. With 5, towers need four to twelve times the sweeps to 1e-8."""
@@ -137,11 +138,7 @@ def _begin(problem: ContactProblem, first: int, last: int, work: SweepWork, repo
     for i in range(first, last):
         equation = problem.equations[i]
         prepare(problem.blocks[equation.diagonal].values, work.factors[i - first])
-        r = equation.impulse
-        r[0], r[1], r[2] = project_cone(r[0], r[1], r[2], equation.friction)
-    relative_velocity(problem, first, last)
-    rho = scale(problem, first, last)
-    report.start_residual = residual(problem, first, last, rho)
+    rho = best.start(problem, first, last, report)
     report.residual = report.start_residual
     report.sweeps_used = 0
     report.converged = 0

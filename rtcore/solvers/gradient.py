@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from rtcore.solvers.problem import ContactProblem, project_cone, relative_velocity, residual, scale
+from rtcore.solvers import best
+from rtcore.solvers.problem import ContactProblem, natural_map, project_cone, relative_velocity
 
 GROWTH = 2.0
 """Least factor by which a curvature found too small grows."""
@@ -41,34 +42,6 @@ def make_work(problem: ContactProblem) -> GradientWork:
     """Make the work memory for a problem's tables."""
     contacts = len(problem.equations)
     return GradientWork(*(np.zeros((contacts, 3)) for _ in range(5)))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _relaxed_residual(problem: ContactProblem, first: int, last: int, rho: float) -> float:
-    """Natural-map residual of the relaxation: as that of `rtcore.solvers.problem`, without de Saxce's term."""
-    off = 0.0
-    impulses = 0.0
-    velocities = 0.0
-    free = 0.0
-    for i in range(first, last):
-        equation = problem.equations[i]
-        r = equation.impulse
-        u = equation.velocity
-        n, t1, t2 = project_cone(r[0] - rho * u[0], r[1] - rho * u[1], r[2] - rho * u[2], equation.friction)
-        off += (r[0] - n) ** 2 + (r[1] - t1) ** 2 + (r[2] - t2) ** 2
-        for k in range(3):
-            impulses += r[k] * r[k]
-            velocities += u[k] * u[k]
-            free += equation.free[k] * equation.free[k]
-    size = max(impulses, rho * rho * velocities, rho * rho * free)
-    return math.sqrt(off / size) if size > 0.0 else 0.0
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _judge(problem: ContactProblem, first: int, last: int, rho: float, relaxed: bool) -> float:
-    if relaxed:
-        return _relaxed_residual(problem, first, last, rho)
-    return residual(problem, first, last, rho)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -122,13 +95,6 @@ def _advance(problem: ContactProblem, first: int, last: int, work: GradientWork,
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _keep(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> None:
-    for i in range(first, last):
-        for k in range(3):
-            best[i, k] = problem.equations[i].impulse[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _run(
     problem: ContactProblem,
     first: int,
@@ -140,16 +106,12 @@ def _run(
 ) -> None:
     curvature = 0.0
     for i in range(first, last):
-        equation = problem.equations[i]
-        r = equation.impulse
-        r[0], r[1], r[2] = project_cone(r[0], r[1], r[2], equation.friction)
-        own = problem.blocks[equation.diagonal].values
+        own = problem.blocks[problem.equations[i].diagonal].values
         curvature = max(curvature, own[0, 0], own[1, 1], own[2, 2])
-    relative_velocity(problem, first, last)
-    rho = scale(problem, first, last)
-    report.start_residual = residual(problem, first, last, rho)
-    least = _judge(problem, first, last, rho, relaxed)
-    _keep(problem, first, last, work.best)
+    rho = best.start(problem, first, last, report)
+    lift = 0.0 if relaxed else 1.0
+    least = natural_map(problem, first, last, rho, 1.0, lift)
+    best.keep(problem, first, last, work.best)
     work.impulse[first:last] = 0.0
     work.velocity[first:last] = 0.0
     _advance(problem, first, last, work, 0.0)
@@ -158,10 +120,10 @@ def _run(
     while sweeps < settings.sweeps and least > settings.tolerance and curvature > 0.0:
         sweeps += 1
         bend, progress = _try(problem, first, last, work, curvature, relaxed)
-        now = _judge(problem, first, last, rho, relaxed)
+        now = natural_map(problem, first, last, rho, 1.0, lift)
         if now < least:
             least = now
-            _keep(problem, first, last, work.best)
+            best.keep(problem, first, last, work.best)
         if bend > curvature:
             curvature = max(GROWTH * curvature, bend)
             continue
@@ -174,13 +136,7 @@ def _run(
             theta = following
         _advance(problem, first, last, work, momentum)
         curvature *= SHRINK
-    for i in range(first, last):
-        for k in range(3):
-            problem.equations[i].impulse[k] = work.best[i, k]
-    relative_velocity(problem, first, last)
-    report.residual = residual(problem, first, last, rho)
-    report.sweeps_used = sweeps
-    report.converged = 1 if report.residual <= settings.tolerance else 0
+    best.finish(problem, first, last, settings, rho, work.best, sweeps, report)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

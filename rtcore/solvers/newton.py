@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from rtcore.solvers import cholesky
+from rtcore.solvers import best, cholesky
 from rtcore.solvers.cholesky import BLOCK
 from rtcore.solvers.gauss_seidel import sweep
 from rtcore.solvers.local import FACTORS, prepare
@@ -529,21 +529,6 @@ def _answer(problem: ContactProblem, first: int, last: int, work: NewtonWork, rh
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _keep(problem: ContactProblem, first: int, last: int, work: NewtonWork) -> None:
-    for i in range(first, last):
-        for k in range(3):
-            work.best[i - first, k] = problem.equations[i].impulse[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _restore(problem: ContactProblem, first: int, last: int, work: NewtonWork) -> None:
-    for i in range(first, last):
-        for k in range(3):
-            problem.equations[i].impulse[k] = work.best[i - first, k]
-    relative_velocity(problem, first, last)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: NewtonWork, report: Any) -> None:
     """Solve the contacts first .. last - 1, an island, from the impulses they hold; W must be assembled.
 
@@ -563,7 +548,7 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
     report.start_residual = _judge(problem, first, last, rho)
     report.residual = report.start_residual
     report.sweeps_used = 0
-    _keep(problem, first, last, work)
+    best.keep(problem, first, last, work.best)
     soft = TRIAL
     while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
         trial = report.sweeps_used == 0
@@ -580,7 +565,7 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
         error = _answer(problem, first, last, work, rho)
         if error < report.residual:
             report.residual = error
-            _keep(problem, first, last, work)
+            best.keep(problem, first, last, work.best)
         if error > settings.tolerance and error < math.inf:
             for _ in range(SWEEPS):
                 sweep(problem, first, last, work.factors)
@@ -588,15 +573,15 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
             swept = _judge(problem, first, last, rho)
             if swept < report.residual:
                 report.residual = swept
-                _keep(problem, first, last, work)
+                best.keep(problem, first, last, work.best)
             elif error == report.residual:
-                _restore(problem, first, last, work)
+                best.give(problem, first, last, work.best)
         if not error < math.inf:
-            _restore(problem, first, last, work)
+            best.give(problem, first, last, work.best)
             soft = SOFTEST
         elif used <= EASY:
             soft = max(STIFFEST, STIFFEN * soft)
         elif used >= HARD:
             soft = min(SOFTEST, SOFTEN * soft)
-    _restore(problem, first, last, work)
+    best.give(problem, first, last, work.best)
     report.converged = 1 if report.residual <= settings.tolerance else 0

@@ -3,33 +3,10 @@
 Friction is left out: tangential impulses are 0. For contacts without friction the answer is exact.
 """
 
-import math
-
 import numpy as np
 from numba import njit
 
-from rtcore.solvers.problem import ContactProblem, relative_velocity, scale
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def normal_residual(problem: ContactProblem, first: int, last: int, rho: float) -> float:
-    """`rtcore.solvers.problem.residual` of the contacts as if their friction were 0 (see there)."""
-    error = 0.0
-    free = 0.0
-    impulses = 0.0
-    velocities = 0.0
-    for i in range(first, last):
-        equation = problem.equations[i]
-        q = equation.free
-        r = equation.impulse
-        u = equation.velocity
-        off = r[0] - max(0.0, r[0] - rho * u[0])
-        error += off * off + r[1] * r[1] + r[2] * r[2]
-        free += q[0] * q[0] + q[1] * q[1] + q[2] * q[2]
-        impulses += r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
-        velocities += u[0] * u[0] + u[1] * u[1] + u[2] * u[2]
-    most = max(impulses, rho * rho * max(free, velocities))
-    return math.sqrt(error / most) if most > 0.0 else 0.0
+from rtcore.solvers.problem import ContactProblem, natural_map, relative_velocity, scale
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -42,7 +19,7 @@ def start(problem: ContactProblem, first: int, last: int, kept: np.ndarray, repo
         impulse[2] = 0.0
         kept[i - first] = impulse[0]
     relative_velocity(problem, first, last)
-    report.start_residual = normal_residual(problem, first, last, scale(problem, first, last))
+    report.start_residual = natural_map(problem, first, last, scale(problem, first, last), 0.0, 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -61,7 +38,7 @@ def finish(
     for i in range(first, last):
         problem.equations[i].impulse[0] = found[i - first]
     relative_velocity(problem, first, last)
-    report.residual = normal_residual(problem, first, last, rho)
+    report.residual = natural_map(problem, first, last, rho, 0.0, 0.0)
     if not report.residual < report.start_residual:
         for i in range(first, last):
             problem.equations[i].impulse[0] = kept[i - first]

@@ -339,13 +339,10 @@ def scale(problem: ContactProblem, first: int, last: int) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def residual(problem: ContactProblem, first: int, last: int, rho: float) -> float:
-    """How far the impulses and velocities that the contacts first .. last - 1 hold are from Coulomb's law.
+def natural_map(problem: ContactProblem, first: int, last: int, rho: float, friction: float, lift: float) -> float:
+    """As `residual`, of a law with mu times `friction`, and with de Saxce's term times `lift`.
 
-    The norm of r - P_K(r - rho (u + mu |u_t| n)) by the largest of those of rho q, r and rho u; rho in kg, 1 / mean of
-    the diagonal of W (see `scale`) where the units shall agree, 1 as in Siconos. The velocities must belong to the
-    impulses, see `relative_velocity`. 0 for no contacts, and where nothing pushes or moves; infinite where numbers are
-    not finite or their squares too large.
+    1, 1: Coulomb's law; 1, 0: its convex relaxation; 0, 0: friction left out.
     """
     error = 0.0
     free = 0.0
@@ -356,9 +353,9 @@ def residual(problem: ContactProblem, first: int, last: int, rho: float) -> floa
         q = equation.free
         r = equation.impulse
         u = equation.velocity
-        mu = equation.friction
-        slip = math.sqrt(u[1] * u[1] + u[2] * u[2])
-        n, t1, t2 = project_cone(r[0] - rho * (u[0] + mu * slip), r[1] - rho * u[1], r[2] - rho * u[2], mu)
+        mu = friction * equation.friction
+        rise = lift * mu * math.sqrt(u[1] * u[1] + u[2] * u[2])
+        n, t1, t2 = project_cone(r[0] - rho * (u[0] + rise), r[1] - rho * u[1], r[2] - rho * u[2], mu)
         error += (r[0] - n) ** 2 + (r[1] - t1) ** 2 + (r[2] - t2) ** 2
         free += q[0] * q[0] + q[1] * q[1] + q[2] * q[2]
         impulses += r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
@@ -367,3 +364,15 @@ def residual(problem: ContactProblem, first: int, last: int, rho: float) -> floa
     if not error + most < math.inf:
         return math.inf
     return math.sqrt(error / most) if most > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def residual(problem: ContactProblem, first: int, last: int, rho: float) -> float:
+    """How far the impulses and velocities that the contacts first .. last - 1 hold are from Coulomb's law.
+
+    The norm of r - P_K(r - rho (u + mu |u_t| n)) by the largest of those of rho q, r and rho u; rho in kg, 1 / mean of
+    the diagonal of W (see `scale`) where the units shall agree, 1 as in Siconos. The velocities must belong to the
+    impulses, see `relative_velocity`. 0 for no contacts, and where nothing pushes or moves; infinite where numbers are
+    not finite or their squares too large.
+    """
+    return natural_map(problem, first, last, rho, 1.0, 1.0)

@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from rtcore.solvers.problem import ContactProblem, project_cone, relative_velocity, residual, scale
+from rtcore.solvers import best
+from rtcore.solvers.problem import ContactProblem, project_cone, relative_velocity, residual
 
 REFRESH = 64
 """Sweeps after which the velocities, which every change of an impulse updates, are made anew."""
@@ -138,13 +139,6 @@ def _projection(problem: ContactProblem, i: int, step: float) -> tuple[float, fl
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _keep(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> None:
-    for i in range(first, last):
-        for k in range(3):
-            best[i, k] = problem.equations[i].impulse[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _run(
     problem: ContactProblem,
     first: int,
@@ -155,15 +149,10 @@ def _run(
     way: int,
 ) -> None:
     for i in range(first, last):
-        equation = problem.equations[i]
-        r = equation.impulse
-        r[0], r[1], r[2] = project_cone(r[0], r[1], r[2], equation.friction)
         work.step[i] = _step(problem, i)
-    relative_velocity(problem, first, last)
-    rho = scale(problem, first, last)
-    least = residual(problem, first, last, rho)
-    report.start_residual = least
-    _keep(problem, first, last, work.best)
+    rho = best.start(problem, first, last, report)
+    least = report.start_residual
+    best.keep(problem, first, last, work.best)
     sweeps = 0
     while sweeps < settings.sweeps and least > settings.tolerance:
         sweeps += 1
@@ -180,14 +169,8 @@ def _run(
         now = residual(problem, first, last, rho)
         if now < least:
             least = now
-            _keep(problem, first, last, work.best)
-    for i in range(first, last):
-        for k in range(3):
-            problem.equations[i].impulse[k] = work.best[i, k]
-    relative_velocity(problem, first, last)
-    report.residual = residual(problem, first, last, rho)
-    report.sweeps_used = sweeps
-    report.converged = 1 if report.residual <= settings.tolerance else 0
+            best.keep(problem, first, last, work.best)
+    best.finish(problem, first, last, settings, rho, work.best, sweeps, report)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

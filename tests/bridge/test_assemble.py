@@ -314,3 +314,26 @@ def test_bodies_may_overlap_each_other_and_a_note_says_so():
     assert any("'a' and 'b'" in note and "overlap each other, which is allowed" in note for note in crossing.notes)
     touching = made(box() + box("b", more="pose.position = [1, 0, 0]\n") + START)
     assert not any("overlap" in note for note in touching.notes)
+
+
+def test_how_a_tool_turns_follows_from_what_is_felt():
+    """The ratio of the springs as capped by the card, over lengths of the scene; 0 for tools that yield to nothing."""
+
+    def turning(tool: str, more: str = "") -> float:
+        return float(made(box() + tool + more).model.world["turning"][0])
+
+    tool = mesh_tool("[0, 0, 2]")
+    springs = "[coupling]\nstiffness = 200.0\nrotational_stiffness = 0.3\n"
+    assert turning(tool, springs) == pytest.approx(0.3 / 200.0, rel=1e-15)
+    assert turning(tool, springs + "[workspace]\nscale = 3.0\n") == pytest.approx(9.0 * 0.3 / 200.0, rel=1e-15)
+    capped = made(box() + tool + "[coupling]\nstiffness = 9e9\n").settings[0]
+    assert turning(tool, "[coupling]\nstiffness = 9e9\n") == capped["rotational_stiffness"] / capped["stiffness"]
+    half = 0.1 * 3.0**0.5
+    assert turning(tool, "[coupling]\nrotational_stiffness = 0.0\n") == pytest.approx((0.01 * half) ** 2, rel=1e-12)
+    assert turning(mesh_tool("[0, 0, 2]", more='motion = "carried"')) == 0.0
+    assert turning(START) == 0.0
+
+
+def test_a_sphere_tip_is_never_carried():
+    with pytest.raises(ConfigError, match="a sphere tip always slides"):
+        made(box() + START + 'motion = "carried"\n')

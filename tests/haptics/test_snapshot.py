@@ -157,6 +157,11 @@ def test_a_mesh_tool_goes_on_from_a_snapshot_to_the_bit():
     assert again.contact_memory["count"][0] > 0 and again.contact_memory["rows"]["age"].max() > 0
     assert slide(model, again, 100, 160) == expected
     assert again.contact_memory.tobytes() == state.contact_memory.tobytes()
+    for table, field in (("fronts", "walk_top"), ("contact_memory", "known")):
+        spoilt, _ = unpack_snapshot(packed.tobytes(), model)
+        getattr(spoilt, table)[field][0] = 10**6
+        with pytest.raises(ValueError, match="the snapshot holds more"):
+            unpack_snapshot(pack_snapshot(spoilt, touch), model)
     forgetful, _ = unpack_snapshot(packed.tobytes(), model)
     forgetful.contact_memory[:] = 0
     assert slide(model, forgetful, 100, 160) != expected

@@ -50,15 +50,21 @@ def sphere_tip() -> Rig:
     return rig
 
 
-def tool_mesh() -> Rig:
+def tool_mesh(turning: float = 0.0) -> Rig:
     """A cube that has been turned and pressed onto a plane, beside a body that may be posed."""
     start = (0.0, 0.0, BLOCK + 0.001)
-    rig = Rig(block_model(held_at=(0.3, 0.3, 0.3)), tool_reach=REACH, start=start, ramp_up_ms=50.0)
+    rig = Rig(block_model(held_at=(0.3, 0.3, 0.3), turning=turning), tool_reach=REACH, start=start, ramp_up_ms=50.0)
     rig.activate(start)
     for k in range(40):
         rig.send((0.0, 0.0, start[2] - 1e-4 * k), orientation=Rotation.from_rotvec((0.01 * k, 0.0, 0.0)).as_quat())
-    assert rig.output["report"]["fraction"] < 1.0
+    report = rig.output["report"]
+    assert report["fraction"] < 1.0 if turning == 0.0 else report["contacts"]["displacement"].any()
     return rig
+
+
+def yielding_tool() -> Rig:
+    """The same cube, giving way to the plane."""
+    return tool_mesh(turning=1e-3)
 
 
 def everything(rig: Rig) -> None:
@@ -73,7 +79,7 @@ def everything(rig: Rig) -> None:
     rig.send(valid=0)
 
 
-@pytest.mark.parametrize("tool", [sphere_tip, tool_mesh])
+@pytest.mark.parametrize("tool", [sphere_tip, tool_mesh, yielding_tool])
 def test_a_warm_tick_compiles_nothing(tool):
     class Listener(event.Listener):
         compiled = 0
@@ -114,7 +120,8 @@ STAGES = (
 def test_the_stages_that_warm_up_compiles_are_those_that_tick_calls():
     """One signature each, in a process in which nobody else has called them."""
     code = (
-        "import test_warm_tick as t; t.warm_up(); [t.everything(tool()) for tool in (t.sphere_tip, t.tool_mesh)]; "
+        "import test_warm_tick as t; t.warm_up(); "
+        "[t.everything(tool()) for tool in (t.sphere_tip, t.tool_mesh, t.yielding_tool)]; "
         "print([stage.__name__ for stage in t.STAGES if len(stage.signatures) != 1])"
     )
     here = Path(__file__).resolve().parent
@@ -129,7 +136,7 @@ def nothing(model, state, settings, touch, record):
     """What it costs to call a kernel with a tick's arguments."""
 
 
-@pytest.mark.parametrize("tool", [sphere_tip, tool_mesh])
+@pytest.mark.parametrize("tool", [sphere_tip, tool_mesh, yielding_tool])
 def test_a_warm_tick_allocates_nothing(tool):
     rig = tool()
     arguments = rig.model, rig.state, rig.settings, rig.touch, rig.record

@@ -71,6 +71,9 @@ def test_bad_bodies_are_refused(builder, arguments, word):
         ((0.001, (0, 0, 0), 1e-5, 2e-5, 2e-5), "eps_alert < eps_safety < eps_break"),
         ((0.001, (0, 0, 0), 1e-12, 2e-5, 3e-5), "too small"),
         ((0.001, (0, 0, 0), 1e-5, 2e-5, float("nan")), "eps_break"),
+        ((0.0, (0, 0, 0), 1e-5, 2e-5, 3e-5, -1, 1e-3), "turning belongs to a tool that is a mesh"),
+        ((0.0, (0, 0, 0), 1e-5, 2e-5, 3e-5, 0, -1e-3), "turning"),
+        ((0.0, (0, 0, 0), 1e-5, 2e-5, 3e-5, 0, float("nan")), "turning"),
     ],
 )
 def test_bad_tools_and_distances_are_refused(builder, arguments, word):

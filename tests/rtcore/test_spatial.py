@@ -59,6 +59,14 @@ def test_vectors_add_scale_and_cross_as_those_of_numpy(pairs):
         assert spatial.length(v) == pytest.approx(math.hypot(*v), rel=TOLERANCE)
 
 
+def test_tangents_make_a_right_handed_frame_with_the_normal(pairs):
+    for normal in [(1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)] + [pair[2] for pair in pairs]:
+        normal = tuple(np.array(normal) / np.linalg.norm(normal))
+        frame = np.array([normal, *spatial.tangents(normal)])
+        np.testing.assert_allclose(frame @ frame.T, np.eye(3), atol=TOLERANCE)
+        assert np.linalg.det(frame) == pytest.approx(1.0, abs=TOLERANCE)
+
+
 def test_what_is_put_into_arrays_is_read_from_them(pairs):
     pose = np.zeros(1, POSE)[0]
     q, _, v = pairs[0]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rtcore.solvers.problem import ContactProblem, assemble, make_problem
-from rtcore.tables import SOLVER_REPORT, SOLVER_SETTINGS
+from rtcore.tables import MOVER, SOLVER_REPORT, SOLVER_SETTINGS
 
 
 class Rows(NamedTuple):
@@ -64,6 +64,14 @@ def as_problem(rows: Rows, compliance: float = 0.0) -> ContactProblem:
                 equations[name][i, 0] = rows.jacobian[i, 6 * body : 6 * body + 6]
     assemble(problem)
     return problem
+
+
+def unit_movers(count: int) -> np.ndarray:
+    """Movers of 1 kg and 1 kg m2 that are at rest."""
+    movers = np.zeros(count, MOVER)
+    movers["inverse_mass"] = 1.0
+    movers["inverse_inertia"] = np.eye(3)
+    return movers
 
 
 def run(solve, make_work, problem: ContactProblem, sweeps: int, tolerance: float = 0.0):

@@ -1,0 +1,57 @@
+"""What the solvers of contacts with friction share: how they start, and that they give the best answer met.
+
+Rows of `best`, (contacts, 3) impulses in N s, count from the first contact of the island.
+"""
+
+import numpy as np
+from numba import njit
+
+from rtcore.solvers.problem import ContactProblem, project_cone, relative_velocity, residual, scale
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def start(problem: ContactProblem, first: int, last: int, report: np.void) -> float:
+    """Put the warm start of contacts first .. last - 1 into their cones, report its residual; the rho of residuals."""
+    for i in range(first, last):
+        equation = problem.equations[i]
+        r = equation.impulse
+        r[0], r[1], r[2] = project_cone(r[0], r[1], r[2], equation.friction)
+    relative_velocity(problem, first, last)
+    rho = scale(problem, first, last)
+    report.start_residual = residual(problem, first, last, rho)
+    return rho
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def keep(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> None:
+    """Write the impulses down as the best ones."""
+    for i in range(first, last):
+        for k in range(3):
+            best[i - first, k] = problem.equations[i].impulse[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def give(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> None:
+    """Take the best impulses up again, and their velocities."""
+    for i in range(first, last):
+        for k in range(3):
+            problem.equations[i].impulse[k] = best[i - first, k]
+    relative_velocity(problem, first, last)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def finish(
+    problem: ContactProblem,
+    first: int,
+    last: int,
+    settings: np.void,
+    rho: float,
+    best: np.ndarray,
+    sweeps: int,
+    report: np.void,
+) -> None:
+    """Give the best answer, and report how good it is by Coulomb's law."""
+    give(problem, first, last, best)
+    report.residual = residual(problem, first, last, rho)
+    report.sweeps_used = sweeps
+    report.converged = 1 if report.residual <= settings.tolerance else 0
