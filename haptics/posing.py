@@ -10,6 +10,7 @@ from rtcore.collision.mesh_distance import mesh_distance
 from rtcore.collision.nearest import clearance
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_state import reset_front
+from rtcore.kernels import inner
 from rtcore.model import Model
 from rtcore.motion import still
 from rtcore.spatial import (
@@ -50,7 +51,7 @@ def winding_number(model: Model, state: State, body_id: int, point: np.ndarray) 
     return _winding(model, model.bodies[body_id].mesh_id, to_body(state.poses[body_id], vector(point)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _winding(model: Model, mesh_id: int, at: Vector) -> float:
     """How many times a mesh winds round a point of its frame."""
     mesh = model.meshes[mesh_id]
@@ -70,7 +71,7 @@ def _winding(model: Model, mesh_id: int, at: Vector) -> float:
     return total / (2.0 * math.pi)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _room(model: Model, state: State, body_id: int) -> float:
     """How far the tool's surface is from what it must not come nearer to, m; never more than eps_safety has to say.
 
@@ -98,7 +99,7 @@ def _room(model: Model, state: State, body_id: int) -> float:
     # fmt: on
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _enclosed(model: Model, state: State, body_id: int) -> int:
     """Bit 0: the body encloses the tool; bit 1: a mesh as tool encloses the body. Where they do not cross, one point
     tells of each: a vertex of the mesh, or the tip centre."""
@@ -118,7 +119,7 @@ def _enclosed(model: Model, state: State, body_id: int) -> int:
     return bits
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _corner(model: Model, mesh_id: int) -> Vector:
     """A vertex of a mesh, m, its own frame."""
     return vector(model.triangles[model.meshes[mesh_id].triangle_first].vertices[0])

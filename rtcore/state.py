@@ -80,6 +80,12 @@ class Pairs(NamedTuple):
     tool's last."""
     groups: np.ndarray
     """(n_bodies + 1,) i4: bodies joined by contacts, or by being near; nothing in it survives a step."""
+    bounds: np.ndarray
+    """(n_bodies + 2,) i4: where the contacts of each island begin, and end; nothing in it survives a step."""
+    carried: np.ndarray
+    """(n_bodies + 1,) i4: 1 for a body that a contact pushes in this step; nothing in it survives a step."""
+    bent: np.ndarray
+    """(n_bodies + 1,) i4: 1 where the screw of a body begins with its velocity; nothing in it survives a step."""
     starts: np.ndarray
     """(n_bodies + 2,) i4: sorting by counting."""
     times: np.ndarray
@@ -229,6 +235,9 @@ def _make_pairs(model: Model, contacts: int) -> Pairs:
         memory=np.zeros(1, CONTACT_MEMORY),
         movers=movers,
         groups=np.zeros(n + 1, np.int32),
+        bounds=np.zeros(n + 2, np.int32),
+        carried=np.zeros(n + 1, np.int32),
+        bent=np.zeros(n + 1, np.int32),
         starts=np.zeros(n + 2, np.int32),
         times=np.zeros(n + 1),
         places=np.zeros((2, contacts), CONTACT_PLACE),
