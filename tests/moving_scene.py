@@ -50,14 +50,19 @@ def scene() -> Model:
     return builder.build(0.0, (0.0, 0.0, 0.0), *EPS, tool_mesh_id=cube_id, turning=TURNING, gravity=(0.0, 0.0, -9.81))
 
 
+def push_goal(k: int) -> tuple[tuple[float, float, float], tuple[float, float, float, float]]:
+    """Where a hand that pushes the lower box along the table is in its tick k: position (m) and orientation."""
+    place = (START[0] + min(2e-4 * k, 0.08), 1e-3 * float(np.sin(0.05 * k)), START[2])
+    return place, (0.0, 0.0, float(np.sin(0.001 * k)), float(np.cos(0.001 * k)))
+
+
 def push(model: Model, state: State, first: int, last: int) -> list[bytes]:
     """The reports of steps in which the tool pushes the lower box along the table, among all that falls and lies."""
     asked, budget, report = make_input(400.0, 0.4), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
     budget[0] = (20000, 8, 50, 0)
     kept = []
     for k in range(first, last):
-        asked["goal_position"] = (START[0] + min(2e-4 * k, 0.08), 1e-3 * np.sin(0.05 * k), START[2])
-        asked["goal_orientation"] = (0.0, 0.0, np.sin(0.001 * k), np.cos(0.001 * k))
+        asked["goal_position"], asked["goal_orientation"] = push_goal(k)
         step(model, state, asked[0], budget[0], report[0])
         kept.append(report.tobytes())
     return kept

@@ -148,8 +148,7 @@ class LogFile:
             }
             self._writer.add_metadata(PROFILE, metadata)
             if body_ids:
-                ids = ",".join(map(str, body_ids))
-                self._writer.add_metadata(BODIES_METADATA, {"ids": ids, "every": str(self._every)})
+                self._writer.add_metadata(BODIES_METADATA, self._bodies_metadata())
             for name, data in attachments.items():
                 self.attach(name, data)
             self._channels = [self._register(c.topic, c.schema_name, c.schema()) for c in CHANNELS]
@@ -168,6 +167,9 @@ class LogFile:
             self.abandon()
             path.unlink(missing_ok=True)  # without its attachments it is of no use
             raise
+
+    def _bodies_metadata(self) -> dict[str, str]:
+        return {"ids": ",".join(map(str, self._body_ids)), "every": str(self._every)}
 
     def _register(self, topic: str, name: str, schema: dict[str, Any], metadata: dict[str, str] | None = None) -> int:
         schema_id = self._writer.register_schema(name, "jsonschema", orjson.dumps(schema))
