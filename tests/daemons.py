@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ import msgpack
 import numpy as np
 import zmq
 
+from bridge.log.recorder import Recorder, collect_attachments
+from bridge.model_file import load_moving_bodies
 from bridge.ring import RingError, RingReader
 from bridge.runtime import RuntimeDirectory
 
@@ -58,14 +61,16 @@ PRESSED = (0.0, 0.0, -0.001)
 RUN = """
 import json, sys
 from pathlib import Path
-sys.path.insert(0, {root!r})
+sys.path[:0] = [{root!r}, {root!r} + "/tests"]
 from bridge.config import load_config
 from bridge.assemble import assemble
 from bridge.supervisor import run_daemon
 options = json.loads(sys.argv[2])
 config = load_config(Path(sys.argv[1]))
+assembly = assemble(config, Path(sys.argv[1]).parent)
+{change}
 code = run_daemon(
-    assemble(config, Path(sys.argv[1]).parent),
+    assembly,
     on_ready=lambda facts: print(json.dumps(facts), flush=True),
     on_end=lambda summary: print(json.dumps({{"summary": summary}}), flush=True),
     **options,
@@ -91,8 +96,10 @@ class DaemonProcess:
         scene: str = CONFIG,
         name: str = "default",
         base: Path | None = None,
+        change: str = "",
         **options: Any,
     ) -> None:
+        """change: what to do with the `assembly` in the daemon's process before it runs; `tests` can be imported."""
         # Short, because the paths of local sockets must be.
         self._own = base is None
         self.base = Path(tempfile.mkdtemp(prefix="hd-", dir="/tmp")) if base is None else base
@@ -101,7 +108,13 @@ class DaemonProcess:
         config = write_config(self.base, extra, scene)
         self.errors = open(self.base / f"{name}.stderr", "w+b")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, "-c", RUN.format(root=str(ROOT)), str(config), json.dumps({"name": name, **options})],
+            [
+                sys.executable,
+                "-c",
+                RUN.format(root=str(ROOT), change=change),
+                str(config),
+                json.dumps({"name": name, **options}),
+            ],
             stdout=subprocess.PIPE,
             stderr=self.errors,
             env=self.environment,
@@ -262,6 +275,30 @@ def press(client: RawClient) -> list[dict[str, Any]]:
     renders = client.feed([FREE] * 50)
     renders += client.feed(line(FREE, PRESSED, 80))
     return renders + client.feed([PRESSED] * 50)
+
+
+@contextlib.contextmanager
+def late_recorder(daemon: DaemonProcess, path: Path):
+    """A second recorder, which begins in the middle of the run."""
+    done = threading.Event()
+    with RingReader(daemon.runtime.ring_path) as ring:
+        ring.seek_newest()
+        moving = load_moving_bodies(daemon.runtime.model_path)
+        recorder = Recorder(path, collect_attachments(daemon.runtime.path), body_ids=moving)
+        recorder.attach(ring)
+
+        def record() -> None:
+            while not done.wait(0.02):
+                recorder.step()
+
+        thread = threading.Thread(target=record)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+            assert recorder.finish()
 
 
 def records_until(reader: RingReader, seconds: float) -> np.ndarray:
