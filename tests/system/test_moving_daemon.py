@@ -75,6 +75,7 @@ def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_bas
             again = run_hand("scripted", daemon=daemon.name, script=script)
         assert again.ended == "finished"
         assert daemon.stop() == 0
+        assert daemon.summary()["compiles"] == 0
     log = read_log(whole)
     report = log.records["output"]["report"]
     assert log.body_ids == MOVING and report["body_contacts"].max() > 8
