@@ -61,16 +61,14 @@ PRESSED = (0.0, 0.0, -0.001)
 RUN = """
 import json, sys
 from pathlib import Path
-sys.path[:0] = [{root!r}, {root!r} + "/tests"]
+sys.path.insert(0, {root!r})
 from bridge.config import load_config
 from bridge.assemble import assemble
 from bridge.supervisor import run_daemon
 options = json.loads(sys.argv[2])
 config = load_config(Path(sys.argv[1]))
-assembly = assemble(config, Path(sys.argv[1]).parent)
-{change}
 code = run_daemon(
-    assembly,
+    assemble(config, Path(sys.argv[1]).parent),
     on_ready=lambda facts: print(json.dumps(facts), flush=True),
     on_end=lambda summary: print(json.dumps({{"summary": summary}}), flush=True),
     **options,
@@ -96,10 +94,8 @@ class DaemonProcess:
         scene: str = CONFIG,
         name: str = "default",
         base: Path | None = None,
-        change: str = "",
         **options: Any,
     ) -> None:
-        """change: what to do with the `assembly` in the daemon's process before it runs; `tests` can be imported."""
         # Short, because the paths of local sockets must be.
         self._own = base is None
         self.base = Path(tempfile.mkdtemp(prefix="hd-", dir="/tmp")) if base is None else base
@@ -111,7 +107,7 @@ class DaemonProcess:
             [
                 sys.executable,
                 "-c",
-                RUN.format(root=str(ROOT), change=change),
+                RUN.format(root=str(ROOT)),
                 str(config),
                 json.dumps({"name": name, **options}),
             ],
