@@ -4,8 +4,17 @@ import io
 
 import numpy as np
 import pytest
+from moving_scene import MOVING, scene
 
-from bridge.model_file import ModelFileError, load_arrays, load_model, save_arrays, save_model
+from bridge.model_file import (
+    MODEL_VERSION,
+    ModelFileError,
+    load_arrays,
+    load_model,
+    load_moving_bodies,
+    save_arrays,
+    save_model,
+)
 from bridge.scene.primitives import make_primitive
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model, ModelBuilder
@@ -89,6 +98,14 @@ def test_truncated_files():
             load_model(io.BytesIO(data[:cut]))
 
 
+def test_which_bodies_move_is_read_without_the_meshes(tmp_path):
+    save_model(tmp_path / "m.npz", scene())
+    assert load_moving_bodies(tmp_path / "m.npz") == list(MOVING)
+    assert load_moving_bodies(io.BytesIO(saved(model()))) == []
+    with pytest.raises(ModelFileError, match="does not exist"):
+        load_moving_bodies(tmp_path / "none.npz")
+
+
 def test_other_versions_layouts_and_files(tmp_path):
     made = model()
     tables = {name: table for name, table in made._asdict().items()}
@@ -98,15 +115,17 @@ def test_other_versions_layouts_and_files(tmp_path):
         save_arrays(path, arrays)
         return path
 
-    with pytest.raises(ModelFileError, match=r"m\.npz: has version \[99\], this program reads version 3"):
+    with pytest.raises(
+        ModelFileError, match=rf"m\.npz: has version \[99\], this program reads version {MODEL_VERSION};"
+    ):
         load_model(written(version=np.array([99], dtype="i4"), **tables))
     with pytest.raises(ModelFileError, match="has no table 'version'"):
         load_model(written(**tables))
     with pytest.raises(ModelFileError, match="table 'world' has another layout"):
-        load_model(written(version=np.array([3], dtype="i4"), **{**tables, "world": np.zeros(1)}))
+        load_model(written(version=np.array([MODEL_VERSION], dtype="i4"), **{**tables, "world": np.zeros(1)}))
     with pytest.raises(ModelFileError, match="does not exist"):
         load_model(tmp_path / "none.npz")
     pickled = tmp_path / "p.npz"
-    np.savez(pickled, version=np.array([3], dtype="i4"), world=np.array([{"a": 1}], dtype=object))
+    np.savez(pickled, version=np.array([MODEL_VERSION], dtype="i4"), world=np.array([{"a": 1}], dtype=object))
     with pytest.raises(ModelFileError, match="is damaged"):
         load_model(pickled)
