@@ -25,7 +25,7 @@ Vector = Sequence[float]
 
 def rest_speed(gravity: Vector, dt: float) -> float:
     """Speed of approach from which bodies bounce, m/s: twice what gravity (m/s2) adds in a tick (s), or more."""
-    return max(REST_SPEED, 2.0 * float(np.linalg.norm(gravity)) * dt)
+    return max(REST_SPEED, 2.0 * math.hypot(*gravity) * dt)
 
 
 def free_inertia(body: "PlacedMesh", least_bounce: float) -> np.void:
@@ -93,7 +93,7 @@ def check_velocities(bodies: Sequence[Body], eps_alert: float, dt: float, source
     problems = []
     for index, body in enumerate(bodies):
         key = f"scene.body[{index}] ({body.name!r})"
-        way, turn = float(np.linalg.norm(body.velocity)) * dt, float(np.linalg.norm(body.angular_velocity)) * dt
+        way, turn = math.hypot(*body.velocity) * dt, math.hypot(*body.angular_velocity) * dt
         if not way <= farthest:
             problems.append(
                 f"{key}.velocity: is {way:.4g} m in a tick of {dt:g} s, and must be at most {farthest:.4g} m "
