@@ -149,6 +149,11 @@ def test_a_velocity_that_no_tick_can_show_is_refused(motion, more, said):
         made(box("a", more=f'motion = "{motion}"\n{more}\n') + tool())
 
 
+def test_a_gravity_that_no_tick_can_show_is_refused():
+    with pytest.raises(ConfigError, match=r"scene\.gravity: moves a body by 1e\+06 m in its first tick of 0\.001 s"):
+        made("[scene]\ngravity = [0, 0, 1e12]\n" + box("a", more=FREELY) + tool())
+
+
 def refused(text: str) -> str:
     with pytest.raises(SceneError) as caught:
         made(text)
