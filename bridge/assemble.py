@@ -125,7 +125,7 @@ def assemble(
         )
     eps = _distances(config, diagonal, source)
     dt = float(settings["dt"][0])
-    check_velocities(config.scene.bodies, eps["eps_alert"], dt, source)
+    check_velocities(config.scene, eps["eps_alert"], dt, source)
 
     builder = ModelBuilder()
     mesh_ids: dict[str, int] = {}

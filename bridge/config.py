@@ -409,9 +409,9 @@ class Budget(Section):
     """Node visits and triangle tests"""
     passes: Annotated[int, Field(ge=1, le=8)] = 8
     """Straight passes of the tip"""
-    sweeps: Annotated[int, Field(ge=1, le=2_000_000_000)] = 50
+    sweeps: Annotated[int, Field(ge=1, le=2_000_000_000)] = 100
     """Contact-solver sweeps per pass, and per group of bodies that touch"""
-    visits: Annotated[int, Field(ge=0, le=2_000_000_000)] = 4000
+    visits: Annotated[int, Field(ge=0, le=2_000_000_000)] = 5000
     """Contacts that the solver may visit in a tick, in all sweeps; 0: only `sweeps` counts"""
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bridge.config import LARGEST_MASS, LEAST_MASS, Body, ConfigError
+from bridge.config import LARGEST_MASS, LEAST_MASS, ConfigError, Scene
 from bridge.scene.errors import SceneError
 from bridge.start import Start, Trouble
 from rtcore.dynamics.inertia import REST_SPEED, body_inertia
@@ -25,7 +25,7 @@ Vector = Sequence[float]
 
 def rest_speed(gravity: Vector, dt: float) -> float:
     """Speed of approach from which bodies bounce, m/s: twice what gravity (m/s2) adds in a tick (s), or more."""
-    return max(REST_SPEED, 2.0 * float(np.linalg.norm(gravity)) * dt)
+    return max(REST_SPEED, 2.0 * math.hypot(*gravity) * dt)
 
 
 def free_inertia(body: "PlacedMesh", least_bounce: float) -> np.void:
@@ -84,16 +84,23 @@ def _solid(mesh: "PreparedMesh", mass: float | None, density: float) -> MassProp
     return MassProperties(solid.volume, mass, solid.centre, solid.inertia * (mass / solid.mass))
 
 
-def check_velocities(bodies: Sequence[Body], eps_alert: float, dt: float, source: str) -> None:
-    """ConfigError unless every given velocity is one that a tick of dt (s) can show; eps_alert: m.
+def check_velocities(scene: Scene, eps_alert: float, dt: float, source: str) -> None:
+    """ConfigError unless every given velocity, and gravity, is one that a tick of dt (s) can show; eps_alert: m.
 
     A motion within a tick is a screw of half a turn at most, and its length must leave eps_alert digits to be told by.
     """
     farthest = eps_alert / ALERT_RESOLUTION
     problems = []
-    for index, body in enumerate(bodies):
+    fall = math.hypot(*scene.gravity) * dt * dt
+    if not fall <= farthest:
+        problems.append(
+            f"scene.gravity: moves a body by {fall:.4g} m in its first tick of {dt:g} s, and must not by more than "
+            f"{farthest:.4g} m (eps_alert {eps_alert:.4g} m, times {1.0 / ALERT_RESOLUTION:g}); given "
+            f"{list(scene.gravity)}"
+        )
+    for index, body in enumerate(scene.bodies):
         key = f"scene.body[{index}] ({body.name!r})"
-        way, turn = float(np.linalg.norm(body.velocity)) * dt, float(np.linalg.norm(body.angular_velocity)) * dt
+        way, turn = math.hypot(*body.velocity) * dt, math.hypot(*body.angular_velocity) * dt
         if not way <= farthest:
             problems.append(
                 f"{key}.velocity: is {way:.4g} m in a tick of {dt:g} s, and must be at most {farthest:.4g} m "

@@ -36,6 +36,8 @@ from rtcore.spatial import (
 from rtcore.tables import FREE, KINEMATIC
 
 NOTHING = (0.0, 0.0, 0.0)
+GAIN = 1e-12
+"""Share of the energy of a rotation that a step may add by rounding."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -106,7 +108,13 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
         inertia = model.inertias[body_id]
         velocity = state.velocities[body_id]
         if u > 0.0:
+            _, turning = kinetic_energy(velocity, inertia)
             follow(pose, velocity, inertia, motion, u)
+            _, turned = kinetic_energy(velocity, inertia)
+            if turned > turning * (1.0 + GAIN) and _touches(state, body_id, len(model.bodies)):
+                factor = math.sqrt(turning / turned)
+                put_vector(velocity.momentum, scaled(vector(velocity.momentum), factor))
+                put_vector(velocity.angular, scaled(vector(velocity.angular), factor))
         if u < 1.0:
             _take_back(model, state, body_id, 1.0 - u)
 

@@ -79,8 +79,8 @@ the velocity as an unknown of its own the equations stay mild for the thinnest r
 STRIDE = 1.0 / 64.0
 """Largest angle (rad) of one stride of the rotation: its error is then below the rounding of the orientation."""
 MAX_STRIDES = 256
-"""Strides per tick. Bodies that turn by more than their sum, 4 rad, turn on at the rate that they have at the start: no
-screw of a tick shows more than half a turn."""
+"""Strides per tick. Bodies that turn by more than their sum, 4 rad, turn about their angular momentum, at the rate that
+they have about it at the start: that keeps their energy, and no screw of a tick shows more than half a turn."""
 
 
 # Inertia. ---------------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def spin(orientation: Quaternion, inertia: Any, momentum: Vector, dt: float) -> 
     if strides == 0.0:
         return (0.0, 0.0, 0.0), rotate(frame, w)
     if strides > MAX_STRIDES:
-        turned = normalise(from_rotation_vector(scaled(w, dt)))
+        turned = normalise(from_rotation_vector(scaled(p, dot(w, p) / dot(p, p) * dt)))
     else:
         share = (
             (moments[1] - moments[2]) * inverse[0],
