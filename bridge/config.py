@@ -293,6 +293,8 @@ class Budget(Section):
     """Straight passes of the tip"""
     sweeps: Annotated[int, Field(ge=1, le=2_000_000_000)] = 50
     """Contact-solver sweeps per pass"""
+    governor: bool = True
+    """Give a tick less work, in the same units, while ticks would be late"""
 
 
 class Rates(Section):

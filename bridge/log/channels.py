@@ -133,6 +133,7 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "timing.missed": ("", "periods skipped before this tick because the last one was late"),
     "timing.dropped_renders": ("", "renders dropped in total: the client did not read"),
     "timing.rejected_total": ("", "messages refused in total"),
+    "timing.governed_total": ("", "ticks so far with less than the configured budget, to keep the period"),
 }
 """Unit and meaning of every field by its path in RECORD."""
 
