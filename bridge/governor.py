@@ -18,10 +18,16 @@ VISIT_NS = 80
 """What a tick without work, a unit and a visit of a contact cost on one machine. Only their ratios count: they tell
 which stage took the time; how fast this machine is shows in the ticks."""
 
-LEAST_UNITS = 1000
+LEAST_UNITS_PER_S = 2_000_000
 UNITS_PER_BODY = 8
-"""Floor of the units. Bodies get on with a fifth of it, by what fronts keep from tick to tick; the broad phase, which
-comes first, takes some per body in each tick and would leave nothing else."""
+"""Floor of the units: 2000 in a millisecond, three tenths of it. Fronts keep from tick to tick what was found, so that
+a tool gets with some hundred to where it gets with twenty thousand, in more ticks. The broad phase, which comes first,
+takes some per body in each tick and would leave nothing else."""
+
+STALLED = 32
+"""Ticks in a row that end without any motion for want of units, after which one tick gets twice as many, after as many
+more one gets four times as many, and so on up to the configured ones. What a search has opened stays open, so that one
+deep look lets many small ones go on. Large sheets along one another need it: below 3000 units they can stand still."""
 
 LEAST_SWEEPS = 4
 """Floor of the sweeps, for any number of contacts. Solves start from the impulses of the last tick, so that one sweep
@@ -43,7 +49,7 @@ class Governor:
     # fmt: off
     __slots__ = (
         "_allowed", "_before", "_configured_visits", "_earlier", "_floor_units", "_growth", "_most_sweeps",
-        "_most_units", "_most_visits", "_units", "_visits", "limiting", "sweeps", "units", "visits",
+        "_most_units", "_most_visits", "_stalled", "_units", "_visits", "limiting", "sweeps", "units", "visits",
     )
     # fmt: on
 
@@ -59,20 +65,21 @@ class Governor:
         self._most_sweeps = sweeps
         self._most_visits = float(visits if visits > 0 else min(sweeps * contacts, MOST))
         self._configured_visits = visits
-        self._floor_units = float(min(units, LEAST_UNITS + UNITS_PER_BODY * bodies))
+        self._floor_units = float(min(units, round(LEAST_UNITS_PER_S * period_ns * 1e-9) + UNITS_PER_BODY * bodies))
         self._units = float(units)
         self._visits = self._most_visits
         self._before = self._earlier = 0.0
+        self._stalled = 0
         self.units = units
         self.sweeps = sweeps
         self.visits = visits
         self.limiting = False
 
-    def learn(self, spent_ns: int, units: int, sweeps: int, contacts: int, islands: int) -> bool:
-        """Take in a tick; True when the budget of the next one is not the one of this.
+    def learn(self, spent_ns: int, units: int, sweeps: int, contacts: int, islands: int, stalled: bool = False) -> bool:
+        """Take in a tick; True when the budget of the next one may not be the one of this.
 
         spent_ns: from its start, however late that was, to its end; units, sweeps: used, see STEP_REPORT; contacts:
-        of the tool and of bodies; islands: that they form.
+        of the tool and of bodies; islands: that they form; stalled: something did not move at all for want of units.
         """
         visits = sweeps * contacts / islands if islands > 1 else sweeps * contacts
         work = FIXED_NS + UNIT_NS * units + VISIT_NS * visits
@@ -90,7 +97,16 @@ class Governor:
         else:
             return False
         self._put(contacts)
+        if stalled and self.limiting:
+            self._stalled += 1
+            if self._stalled % STALLED == 0:
+                self._look_deeper()
+        else:
+            self._stalled = 0
         return True
+
+    def _look_deeper(self) -> None:
+        self.units = int(min(self._units * 2.0 ** min(self._stalled // STALLED, 31), self._most_units))
 
     def _cut(self, room: float, units: int, visits: float) -> None:
         """Let a tick like this one take the time allowed. room: ns of work at the prices above."""

@@ -10,6 +10,7 @@ import msgpack
 import numpy as np
 import pytest
 import zmq
+from governed import budgets, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -348,21 +349,6 @@ def spent_ns(records):
     return records["timing"]["sent_ns"] - records["timing"]["started_ns"]
 
 
-def budgets_by_the_records(bench, records):
-    """(n, 3): units, sweeps and visits that a governor chooses who sees nothing but the records before each."""
-    own = bench.stored.budget[0]
-    contacts = bench.servo.state.pairs.places.shape[1] or MAX_CONTACTS
-    judge = Governor(
-        int(own["units"]), int(own["sweeps"]), int(own["visits"]), period_ns=MS, bodies=1, contacts=contacts
-    )
-    chosen = []
-    for spent, row in zip(spent_ns(records), records["output"]["report"], strict=True):
-        chosen.append((judge.units, judge.sweeps, judge.visits))
-        used, sweeps, islands = (int(row[key]) for key in ("units_used", "sweeps_used", "islands"))
-        judge.learn(int(spent), used, sweeps, int(row["contact_count"] + row["body_contacts"]), islands)
-    return np.array(chosen)
-
-
 def test_a_tick_too_long_for_its_work_is_followed_by_one_that_does_less(governed):
     """4 ms of work in each tick at the configured budget; the record says what was allowed, and that it was less."""
     governed.demand, governed.unit_s = 10**6, 0.2e-6
@@ -376,8 +362,8 @@ def test_a_tick_too_long_for_its_work_is_followed_by_one_that_does_less(governed
     first = int(np.argmax(units < 20000))
     assert spent_ns(records)[first - 1] > 4 * MS and units[first] < 10000
     assert np.median(spent_ns(records)[first + 5 :]) < MS
-    budgets = np.stack([records["budget"][key] for key in ("units", "sweeps", "visits")], axis=1)
-    assert (budgets == budgets_by_the_records(governed, records)).all()
+    judge = Governor(20000, 50, 0, period_ns=MS, bodies=1, contacts=MAX_CONTACTS)
+    assert (recorded(records) == budgets(judge, records)).all()
     assert (records["budget"]["passes"] == 8).all()
     assert (records["timing"]["governed_total"] == np.cumsum(units < 20000)).all()
 
