@@ -409,10 +409,12 @@ class Budget(Section):
     """Node visits and triangle tests"""
     passes: Annotated[int, Field(ge=1, le=8)] = 8
     """Straight passes of the tip"""
-    sweeps: Annotated[int, Field(ge=1, le=2_000_000_000)] = 100
-    """Contact-solver sweeps per pass, and per group of bodies that touch"""
+    sweeps: Annotated[int, Field(ge=1, le=2_000_000_000)] = 50
+    """Contact-solver sweeps for the tool alone, per pass"""
     visits: Annotated[int, Field(ge=0, le=2_000_000_000)] = 5000
     """Contacts that the solver may visit in a tick, in all sweeps; 0: only `sweeps` counts"""
+    governor: bool = True
+    """Give a tick less work, in the same units, while ticks would be late"""
 
 
 class Rates(Section):

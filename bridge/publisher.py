@@ -64,6 +64,7 @@ STATE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("missed", "", "periods skipped just before this tick"),
     ("rejected", "", "messages refused on the device socket so far"),
     ("dropped", "", "renders that the owner did not take so far"),
+    ("governed", "", "ticks so far with less than the configured budget, to keep the period"),
 )
 """Keys of a message on the state socket: name, unit, meaning."""
 
@@ -141,6 +142,7 @@ def state_message(record: np.void, body_ids: Sequence[int] = ()) -> dict[str, An
     message["missed"] = int(timing["missed"])
     message["rejected"] = int(timing["rejected_total"])
     message["dropped"] = int(timing["dropped_renders"])
+    message["governed"] = int(timing["governed_total"])
     return message
 
 

@@ -14,6 +14,7 @@ import zmq
 
 from bridge import realtime
 from bridge.exit_codes import ExitCode
+from bridge.governor import Governor
 from bridge.mailbox import CommandReader
 from bridge.ring import RingWriter
 from bridge.runtime import StoredAssembly
@@ -23,6 +24,7 @@ from haptics.states import CommandKind, EngagementState, Reason
 from haptics.tables import BODY_SAMPLE, COMMAND, RECORD, SAMPLE, TOUCH
 from rtcore.model import moving_bodies
 from rtcore.state import State
+from rtcore.tables import DEGRADED_SWEEP, MAX_CONTACTS
 
 MAX_MESSAGES = 8
 """Samples read per tick; the rest waits, and its age tells."""
@@ -152,6 +154,14 @@ class Servo:
         self.period_ns = round(float(stored.settings["dt"][0]) * 1e9)
         self.lease_ns = int(stored.settings["lease_ticks"][0]) * self.period_ns
         self.triggered = stored.config["rates"]["clocking"] == "triggered"
+        self.governor: Governor | None = None
+        if stored.config["budget"]["governor"]:
+            self.governor = Governor(
+                *(int(stored.budget[key][0]) for key in ("units", "sweeps", "visits")),
+                period_ns=self.period_ns,
+                bodies=len(stored.model.bodies),
+                contacts=max(self.state.pairs.places.shape[1], MAX_CONTACTS),
+            )
         self.ring = ring
         self.header = ring.header
         self.commands = commands
@@ -180,6 +190,7 @@ class Servo:
         self._i8 = self._bytes.cast("q")
         self._u4 = self._bytes.cast("I")
         self._i4 = self._bytes.cast("i")
+        self._f8 = self._bytes.cast("d")
         at = offset_of(RECORD, "input.sample")
         self._sample_place = slice(at, at + SAMPLE.itemsize)
         at = offset_of(RECORD, "input.command")
@@ -196,6 +207,7 @@ class Servo:
         self._rejected_total = 0
         self._dropped = 0
         self._missed_total = 0
+        self._governed_total = 0
         self._has_command = False
         self._shutdown_given = False
         self._stop_since = 0
@@ -320,6 +332,8 @@ class Servo:
         self._sample_bodies(self.state)
         self.ring.write(self._whole)
         self._account(due, started, sent, missed)
+        if self.governor is not None:
+            self._govern(self.governor, sent - started)
 
         if self._rejected:
             self._rejected = 0
@@ -362,6 +376,19 @@ class Servo:
             header.tick_ns_max = sent - started
         if started - due > header.lateness_ns_max:
             header.lateness_ns_max = started - due
+
+    def _govern(self, governor: Governor, spent: int) -> None:
+        """Write the budget of the next tick into the record, by what this one took."""
+        i4 = self._i4
+        contacts = i4[_CONTACTS] + i4[_BODY_CONTACTS]
+        stalled = i4[_DEGRADED] & DEGRADED_SWEEP != 0 and 0.0 in (self._f8[_FRACTION], self._f8[_BODY_FRACTION])
+        if governor.learn(spent, i4[_UNITS_USED], i4[_SWEEPS_USED], contacts, i4[_ISLANDS], stalled):
+            i4[_UNITS] = governor.units
+            i4[_SWEEPS] = governor.sweeps
+            i4[_VISITS] = governor.visits
+            if governor.limiting:
+                self._governed_total += 1
+                self._u4[_GOVERNED_TOTAL] = self._governed_total & 0xFFFFFFFF
 
     def _ended(self, now: int) -> bool:
         """True when the servo may end: it was asked to, and forces are off."""
@@ -491,6 +518,17 @@ _HAS_SAMPLE = offset_of(RECORD, "input.has_sample")
 _SUPERVISOR_LOST = offset_of(RECORD, "input.supervisor_lost")
 _STATE = offset_of(RECORD, "output.state") // 4
 _STOPPED = offset_of(RECORD, "output.stopped") // 4
+_UNITS = offset_of(RECORD, "budget.units") // 4
+_SWEEPS = offset_of(RECORD, "budget.sweeps") // 4
+_VISITS = offset_of(RECORD, "budget.visits") // 4
+_UNITS_USED = offset_of(RECORD, "output.report.units_used") // 4
+_SWEEPS_USED = offset_of(RECORD, "output.report.sweeps_used") // 4
+_CONTACTS = offset_of(RECORD, "output.report.contact_count") // 4
+_BODY_CONTACTS = offset_of(RECORD, "output.report.body_contacts") // 4
+_ISLANDS = offset_of(RECORD, "output.report.islands") // 4
+_DEGRADED = offset_of(RECORD, "output.report.degraded") // 4
+_FRACTION = offset_of(RECORD, "output.report.fraction") // 8
+_BODY_FRACTION = offset_of(RECORD, "output.report.body_fraction") // 8
 _PLANNED = offset_of(RECORD, "timing.planned_ns") // 8
 _STARTED = offset_of(RECORD, "timing.started_ns") // 8
 _COMPUTED = offset_of(RECORD, "timing.computed_ns") // 8
@@ -499,4 +537,5 @@ _T_RECEIVED = offset_of(RECORD, "timing.t_received") // 8
 _MISSED = offset_of(RECORD, "timing.missed") // 4
 _DROPPED = offset_of(RECORD, "timing.dropped_renders") // 4
 _REJECTED_TOTAL = offset_of(RECORD, "timing.rejected_total") // 4
+_GOVERNED_TOTAL = offset_of(RECORD, "timing.governed_total") // 4
 _OWNER = offset_of(TOUCH, "owner") // 8

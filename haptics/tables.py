@@ -197,7 +197,7 @@ TIMING = np.dtype(
         ("missed", "u4"),  # periods skipped before this tick because the last one was late
         ("dropped_renders", "u4"),  # in total: the client did not read
         ("rejected_total", "u4"),
-        ("padding", "u4"),
+        ("governed_total", "u4"),  # ticks whose budget was below the configured one, to keep the period
     ],
     align=True,
 )

@@ -156,6 +156,7 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "bodies.orientation": ("", "of the mesh, quaternion [x, y, z, w], scene"),
     "bodies.linear": ("m/s", "velocity of the centre of mass (a kinematic body: of the mesh's origin), scene"),
     "bodies.angular": ("rad/s", "angular velocity, scene"),
+    "timing.governed_total": ("", "ticks so far with less than the configured budget, to keep the period"),
 }
 """Unit and meaning of every field by its path in RECORD."""
 

@@ -66,13 +66,14 @@ def constrain(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vect
     free_velocity(problem)
     count = int(problem.size[0].contacts)
     sweeps = max(budget.visits // max(count, 1), 1)
+    held = max(budget.sweeps, 1)
     if budget.visits == 0:
-        sweeps = max(budget.sweeps, 1)
+        sweeps = held
     for island in range(report.islands):
         first = min(int(state.pairs.bounds[island]), count)
         last = min(int(state.pairs.bounds[island + 1]), count)
         if first < last:
-            _solve(model, state, wanted, first, last, sweeps, report)
+            _solve(model, state, wanted, first, last, sweeps, held, report)
     _store(model, state)
 
 
@@ -154,19 +155,21 @@ def _at_the_instant(model: tuple, state: tuple, body_id: int) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _solve(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, report: Any) -> None:
+def _solve(
+    model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, held: int, report: Any
+) -> None:
     """Solve the island of the contacts first .. last - 1, and apply its impulses to the movers."""
     pairs = state.pairs
     problem = state.problem
     result = state.solver_reports[0]
     _tame(problem, pairs, wanted, model.world[0].dt, first, last)
     _drop_vain_start(problem, first, last)
-    _iterate(model, state, wanted, first, last, sweeps, report)
+    _iterate(model, state, wanted, first, last, sweeps, held, report)
     left = result.residual
     undone = result.converged == 0
     if _bounces(pairs, first, last):
         want_rebound(problem, pairs.impacts, first, last)
-        _iterate(model, state, wanted, first, last, sweeps, report)
+        _iterate(model, state, wanted, first, last, sweeps, held, report)
         limit_rebound(problem, pairs.impacts, first, last)
         left = max(left, result.residual)
         undone |= result.converged == 0
@@ -182,7 +185,9 @@ def _solve(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweep
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _iterate(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, report: Any) -> None:
+def _iterate(
+    model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, held: int, report: Any
+) -> None:
     """Solve an island from the impulses that it holds: the tool alone, or a body alone, by sweeps; others by Newton.
 
     Sweeps carry a load through a stack by a body each, where Newton's method needs an iteration for what rests. The
@@ -194,7 +199,7 @@ def _iterate(model: tuple, state: tuple, wanted: Any, first: int, last: int, swe
     kind = _kind_of_island(model, state.pairs, wanted, first, last)
     if kind != TOGETHER:
         settings.tolerance = TOLERANCE if kind == TOOL_ALONE else FINE
-        settings.sweeps = sweeps if kind == TOOL_ALONE else min(sweeps, QUICK)
+        settings.sweeps = min(sweeps, held if kind == TOOL_ALONE else QUICK)
         solve_nncg(problem, first, last, settings, state.solver_work, result)
         report.sweeps_used += result.sweeps_used
         if kind == TOOL_ALONE or result.converged != 0:

@@ -10,11 +10,13 @@ import msgpack
 import numpy as np
 import pytest
 import zmq
+from governed import budgets, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
 from bridge.exit_codes import ExitCode
+from bridge.governor import SHARE, Governor
 from bridge.mailbox import CommandReader, CommandWriter, create_mailbox
 from bridge.ring import RingReader, RingWriter
 from bridge.runtime import StoredAssembly
@@ -28,7 +30,7 @@ from haptics.states import CommandKind, EngagementState
 from haptics.tables import RECORD
 from rtcore.geometry.tree import build_tree
 from rtcore.model import ModelBuilder
-from rtcore.tables import BUDGET, STATIC
+from rtcore.tables import BUDGET, MAX_CONTACTS, STATIC
 
 SESSION = 4711
 MS = 1_000_000
@@ -126,16 +128,20 @@ def test_compiles_are_counted():
     assert count_kernels() >= max(before, 3)
 
 
-def small_assembly(clocking: str) -> StoredAssembly:
+def small_assembly(clocking: str, governor: bool = False) -> StoredAssembly:
     vertices = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     builder = ModelBuilder()
     mesh = builder.add_mesh(*build_tree(vertices, np.array([[0, 1, 2]])))
     builder.add_body(mesh, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), 0.4, 0.3, STATIC)
     budget = np.zeros(1, BUDGET)
-    budget["units"], budget["passes"], budget["sweeps"] = 1000, 8, 50
+    budget["units"], budget["passes"], budget["sweeps"] = 20000, 8, 50
     settings = make_settings(load_card("simulated"), tick_hz=1000.0, stiffness=100.0, damping=1.0, lease_ms=200.0)
     return StoredAssembly(
-        config={"rates": {"clocking": clocking}, "sockets": {"transport": "ipc"}},
+        config={
+            "rates": {"clocking": clocking},
+            "sockets": {"transport": "ipc"},
+            "budget": {"governor": governor},
+        },
         card={},
         model=builder.build(0.005, (0.0, 0.0, 0.0), 1e-5, 2e-5, 5e-5),
         settings=settings,
@@ -152,17 +158,19 @@ def small_assembly(clocking: str) -> StoredAssembly:
 class Bench:
     """A servo in a thread, a client, and the ring's records."""
 
-    def __init__(self, base, clocking="free"):
+    def __init__(self, base, clocking="free", governor=False):
         self.ring = RingWriter(base / "ring", 4096)
         create_mailbox(base / "mailbox")
         self.post = CommandWriter(base / "mailbox").post
         endpoint = f"ipc://{base}/device"
-        self.stored = small_assembly(clocking)
+        self.stored = small_assembly(clocking, governor)
         self.socket = open_socket(endpoint)
         self.servo = Servo(self.stored, self.ring, CommandReader(base / "mailbox"), self.socket)
         self.servo._tick_kernel = self.tick
         self.fail_at = 0
         self.spend_s = {}
+        self.demand = 0
+        self.unit_s = 0.0
         self.reader = RingReader(base / "ring")
         self.context = zmq.Context()
         self.client = self.connect(endpoint)
@@ -182,6 +190,9 @@ class Bench:
         row, memory = record[0], touch[0]
         number = int(row["tick"])
         time.sleep(self.spend_s.get(number, 0.0))
+        used = min(self.demand, int(row["budget"]["units"]))
+        row["output"]["report"]["units_used"] = used
+        time.sleep(used * self.unit_s)
         if number == self.fail_at:
             raise RuntimeError("stand-in for a kernel that raises")
         output, command = row["output"], row["input"]["command"]
@@ -262,6 +273,13 @@ def free(short_base):
     bench.close()
 
 
+@pytest.fixture(params=["free", "triggered"])
+def governed(short_base, request):
+    bench = Bench(short_base, request.param, governor=True)
+    yield bench
+    bench.close()
+
+
 @pytest.fixture
 def triggered(short_base):
     bench = Bench(short_base, "triggered")
@@ -324,6 +342,46 @@ def test_a_long_tick_is_followed_by_skipped_periods_not_by_a_burst(free):
     ]
     assert max(in_three_ms) <= 3 + 2
     assert free.ring.header.missed == timing["missed"].sum()
+
+
+def spent_ns(records):
+    """What each tick took, however late it began."""
+    return records["timing"]["sent_ns"] - records["timing"]["started_ns"]
+
+
+def test_a_tick_too_long_for_its_work_is_followed_by_one_that_does_less(governed):
+    """4 ms of work in each tick at the configured budget; the record says what was allowed, and that it was less."""
+    governed.demand, governed.unit_s = 10**6, 0.2e-6
+    governed.start()
+    for _ in range(200):
+        governed.send()
+        assert governed.render() is not None
+    assert governed.stop() == ExitCode.OK
+    records = governed.records()
+    units = records["budget"]["units"]
+    first = int(np.argmax(units < 20000))
+    assert spent_ns(records)[first - 1] > 4 * MS and units[first] < 10000
+    assert np.median(spent_ns(records)[first + 5 :]) < MS
+    judge = Governor(20000, 50, 0, period_ns=MS, bodies=1, contacts=MAX_CONTACTS)
+    assert (recorded(records) == budgets(judge, records)).all()
+    assert (records["budget"]["passes"] == 8).all()
+    assert (records["timing"]["governed_total"] == np.cumsum(units < 20000)).all()
+
+
+def test_ticks_that_only_begin_late_keep_their_budget(short_base):
+    bench = Bench(short_base, governor=True)
+    wait = bench.servo.waiter.wait_until
+    bench.servo.waiter.wait_until = lambda due, earliest: wait(due + 3 * MS, earliest)
+    bench.start(lease=False)
+    Bench.wait_for(lambda: bench.ring.count > 60, 20.0)
+    bench.stop()
+    records = bench.records()
+    bench.close()
+    assert (records["timing"]["started_ns"] - records["timing"]["planned_ns"] >= 2 * MS).all()
+    slow = spent_ns(records) > SHARE * MS
+    in_a_row = slow[2:] & slow[1:-1] & slow[:-2]
+    quiet = len(records) if not in_a_row.any() else int(np.argmax(in_a_row)) + 3  # a machine that was not there
+    assert quiet > 3 and (records["budget"][:quiet] == bench.stored.budget[0]).all()
 
 
 def test_at_most_so_many_messages_per_tick(free):

@@ -1,0 +1,33 @@
+"""What a governor chooses who sees nothing but records."""
+
+import numpy as np
+
+from bridge.governor import Governor
+from rtcore.tables import DEGRADED_SWEEP
+
+
+def learn(one: Governor, spent_ns: int, report: np.void) -> None:
+    """Tell a governor of a tick, by its STEP_REPORT."""
+    short = bool(report["degraded"] & DEGRADED_SWEEP)
+    one.learn(
+        spent_ns,
+        int(report["units_used"]),
+        int(report["sweeps_used"]),
+        int(report["contact_count"] + report["body_contacts"]),
+        int(report["islands"]),
+        short and min(report["fraction"], report["body_fraction"]) == 0.0,
+    )
+
+
+def budgets(one: Governor, records: np.ndarray) -> np.ndarray:
+    """(n, 3): units, sweeps and visits for each of (n,) RECORD, chosen from what the ones before took."""
+    chosen = []
+    for timing, report in zip(records["timing"], records["output"]["report"], strict=True):
+        chosen.append((one.units, one.sweeps, one.visits))
+        learn(one, int(timing["sent_ns"] - timing["started_ns"]), report)
+    return np.array(chosen)
+
+
+def recorded(records: np.ndarray) -> np.ndarray:
+    """(n, 3): units, sweeps and visits of (n,) RECORD."""
+    return np.stack([records["budget"][key] for key in ("units", "sweeps", "visits")], axis=1)
