@@ -355,7 +355,7 @@ def _report_task(task: str, log_path: Path, out: Path, as_json: bool) -> int:
         judged, again = judge(task, log, progress)
         figures = {**measure(records, float(log.settings[0]["dt"])), **judged}
         progress("drawing", 2, 3)
-        title = f"hapticd demo, scene {task}: {TASKS[task]}"
+        title = f"{task}: {TASKS[task]}"
         scene = draw_log(log_path, out / f"{task}-scene.png", at=picture_moment(records), title=title)
         plot = plot_log(log, out / f"{task}-plot.png", title=f"hapticd demo, scene {task}")
     files = {"log": str(log_path), "scene": str(scene), "plot": str(plot)}

@@ -49,7 +49,7 @@ class HandTraits:
     """How a scripted hand that feels is."""
 
     grip: str = "held"
-    misjudgement: Misjudgement = Misjudgement()
+    misjudgement: Misjudgement = field(default_factory=Misjudgement)
     delay_ticks: int = 0
 
 

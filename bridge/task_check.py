@@ -150,7 +150,7 @@ def separation(model: Model, records: np.ndarray, bodies: Bodies, most: int = CH
             pairs += [
                 (placed[i], closed[i], placed[k], closed[k])
                 for k in range(len(shapes))
-                if k < i or k not in bodies.moving and k != i
+                if k < i or (k not in bodies.moving and k != i)
             ]
         distances = [triangles_distance(one, other, reach) for one, _, other, _ in pairs]
         smallest = min(smallest, *distances)

@@ -1,8 +1,8 @@
 """What a hand intends that is guided by what it feels: steps that end at a touch, or when something gives way.
 
 A person at a task does not know places to a hundredth of a millimetre. They move until something is felt, go on from
-there, and feel about for a hole. Here such a plan is a list of steps, followed by a hand that misjudges where things are
-and how they are turned, and wavers. Everything is in scene coordinates of the tip centre; no clock is read.
+there, and feel about for a hole. Here such a plan is a list of steps, followed by a hand that misjudges where things
+are and how they are turned, and wavers. Everything is in scene coordinates of the tip centre; no clock is read.
 """
 
 from collections.abc import Sequence

@@ -73,7 +73,8 @@ def reexecute(
 
     Everything comes from the log itself: model, settings, the snapshot of the state before the first tick. Where ticks
     are missing from the log, execution goes on at the next snapshot. ``progress`` gets the part done, 0 to 1; ``look``
-    gets the number of each executed tick and the state after it, to read. Raises LogError when the log cannot be read, lacks an attachment, or holds no snapshot that fits.
+    gets the number of each executed tick and the state after it, to read only. Raises LogError when the log cannot be
+    read, lacks an attachment, or holds no snapshot that fits.
     """
     from haptics.snapshot import unpack_snapshot
     from haptics.tick import tick as run_tick
