@@ -5,6 +5,7 @@ The hand is a process of its own and an ordinary client: ``python -m bridge.demo
 """
 
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ import numpy as np
 from bridge.exit_codes import ExitCode
 from bridge.progress import Progress
 from bridge.scripts import read_script
-from bridge.tasks import TASKS, config_of, script_of
+from bridge.tasks import TASKS, YAWS_DEG, config_of, script_of
 
 ROOT = str(Path(__file__).resolve().parent.parent)
 CONFIG = Path(ROOT) / "configs" / "demo.toml"
@@ -356,7 +357,8 @@ def _report_task(task: str, log_path: Path, out: Path, as_json: bool) -> int:
         figures = {**measure(records, float(log.settings[0]["dt"])), **judged}
         progress("drawing", 2, 3)
         title = f"{task}: {TASKS[task]}"
-        scene = draw_log(log_path, out / f"{task}-scene.png", at=picture_moment(records), title=title)
+        yaw = math.radians(YAWS_DEG[task]) if task in YAWS_DEG else None
+        scene = draw_log(log_path, out / f"{task}-scene.png", at=picture_moment(records), title=title, yaw=yaw)
         plot = plot_log(log, out / f"{task}-plot.png", title=f"hapticd demo, scene {task}")
     files = {"log": str(log_path), "scene": str(scene), "plot": str(plot)}
     if as_json:

@@ -86,20 +86,22 @@ def reached(goals: list[Goal], records: np.ndarray, bodies: Bodies, names: list[
             turns = Rotation.from_quat(orientations) * Rotation.from_quat(goal.orientation).inv()
             angles = np.degrees(turns.magnitude())
             good &= angles <= goal.within_deg
-        rows = active[active >= first] if number < len(goals) - 1 else active[-1:]
+        rows = active[active >= first]
+        if number == len(goals) - 1:
+            rows = rows[-1:]
         found = rows[good[rows]]
         row = int(found[0]) if len(found) else int(active[-1]) if len(active) else -1
         seconds = float((records["timing"]["started_ns"][row] - records["timing"]["started_ns"][0]) * 1e-9)
         told.append(
             Reached(
                 goal.what,
-                seconds if len(found) and first >= 0 else None,
+                seconds if len(found) else None,
                 [round(1e3 * float(c), 4) for c in positions[row] - goal.position],
                 None if angles is None else round(float(angles[row]), 3),
             )
         )
         # what comes after a goal that was not reached is not reached either
-        first = row if len(found) and first >= 0 else len(records)
+        first = row if len(found) else len(records)
     return told
 
 
@@ -164,11 +166,11 @@ def separation(model: Model, records: np.ndarray, bodies: Bodies, most: int = CH
 
 
 def checked_rows(records: np.ndarray, most: int) -> list[int]:
-    """Rows of (n,) RECORD at which distances are measured: half where gaps are least, half evenly over the run."""
+    """Rows of (n,) RECORD at which distances are measured: half where gaps are least, the others evenly."""
     report = records["output"]["report"]
-    gaps = np.where(report["contact_count"] > 0, report["smallest_gap"], np.inf)
-    nearest = np.argsort(gaps, kind="stable")[: most // 2]
-    evenly = np.linspace(0, len(records) - 1, most - most // 2).astype(int)
+    touching = np.flatnonzero(report["contact_count"] > 0)
+    nearest = touching[np.argsort(report["smallest_gap"][touching], kind="stable")[: most // 2]]
+    evenly = np.linspace(0, len(records) - 1, most - len(nearest)).astype(int)
     return sorted({*nearest.tolist(), *evenly.tolist()})
 
 

@@ -17,6 +17,10 @@ TASKS = {
 """By name, what the hand does."""
 
 
+YAWS_DEG = {"door": 110.0}
+"""From where the picture of a task is taken, around the vertical, where the view that shows most is not the best."""
+
+
 def config_of(task: str) -> Path:
     """The configuration of a task."""
     return CONFIGS / f"{task}.toml"
