@@ -145,8 +145,12 @@ def assemble(
         settings["tool_reach"] = np.linalg.norm(tool.vertices[np.unique(tool.faces)], axis=1).max()
     radius = config.tool.tip_radius if tool is None else 0.0
     try:
-        turning = 0.0 if tool is None or config.tool.motion == "carried" else _turning(settings)
-        model = builder.build(radius, config.tool.tip_offset, **eps, tool_mesh_id=tool_mesh_id, turning=turning)
+        turning = 0.0
+        if tool is not None and config.tool.motion == "sliding":
+            turning = (LEAST_ARM * float(settings["tool_reach"][0])) ** 2
+        alert, safety, forget = eps.values()
+        offset = config.tool.tip_offset
+        model = builder.build(radius, offset, alert, safety, forget, tool_mesh_id=tool_mesh_id, turning=turning)
     except ValueError as error:
         raise ConfigError(source, [f"scene: {error}"]) from None
     start = Start(model, placed, tool, config.tool.start_orientation, eps["eps_safety"])
@@ -245,17 +249,6 @@ def _source(shape: Shape, base_directory: Path) -> Source:
         subdivisions=shape.subdivisions,
         scale=scale,
     )
-
-
-def _turning(settings: np.ndarray) -> float:
-    """The stiffness that turns the tool by the one that pulls it, both as they are felt, m^2 of the scene.
-
-    Pulls are felt over device metres, of which a scene metre is 1 / scale. A tool that nothing turns still has the
-    least resistance that the mechanics can compute with.
-    """
-    row = settings[0]
-    ratio = float(row["rotational_stiffness"] / row["stiffness"] * row["scale"] ** 2)
-    return max(ratio, (LEAST_ARM * float(row["tool_reach"])) ** 2)
 
 
 def tool_mesh(config: Config, base_directory: Path, notes: list[str]) -> PreparedMesh | None:

@@ -11,11 +11,19 @@ from typing import IO
 
 import numpy as np
 
+from rtcore.dynamics.inertia import BODY_INERTIA
 from rtcore.model import Model
 from rtcore.tables import BODY, BOX_NODE, MESH, TRIANGLE, WORLD
 
-MODEL_VERSION = 3
-TABLES = {"world": WORLD, "bodies": BODY, "meshes": MESH, "nodes": BOX_NODE, "triangles": TRIANGLE}
+MODEL_VERSION = 4
+TABLES = {
+    "world": WORLD,
+    "bodies": BODY,
+    "meshes": MESH,
+    "nodes": BOX_NODE,
+    "triangles": TRIANGLE,
+    "inertias": BODY_INERTIA,
+}
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

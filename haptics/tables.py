@@ -211,4 +211,4 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 2
+RECORD_VERSION = 3

@@ -122,6 +122,7 @@ def map_device(world: Record, proxy: Record, settings: Record, touch: Record) ->
         put_quaternion(touch.image_orientation, quaternion(proxy.orientation))
         put_vector(touch.goal.goal_position, vector(proxy.position))
         put_quaternion(touch.goal.goal_orientation, quaternion(proxy.orientation))
+        touch.goal.stiffness = 0.0
         return
     if touch.clutched != 0:
         anchor_to(settings, touch, vector(touch.image_position), quaternion(touch.image_orientation))
@@ -132,6 +133,27 @@ def map_device(world: Record, proxy: Record, settings: Record, touch: Record) ->
     tip = add(vector(touch.image_position), tip_lever(world, orientation))
     put_vector(touch.goal.goal_position, tip)
     put_quaternion(touch.goal.goal_orientation, orientation)
+    _pull(settings, touch)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pull(settings: Record, touch: Record) -> None:
+    """Springs and dampers of the hand as the scene feels them: forces are the same, lengths are those of the scene.
+
+    The damper that turns has the ratio to the one that pulls that the springs have.
+    """
+    goal = touch.goal
+    goal.stiffness = touch.stiffness / touch.scale
+    goal.rotational_stiffness = settings.rotational_stiffness * touch.scale
+    goal.damping = touch.damping / touch.scale
+    goal.rotational_damping = goal.damping * goal.rotational_stiffness / goal.stiffness
+    velocity = turning = (0.0, 0.0, 0.0)
+    if touch.clutched == 0:
+        frame = quaternion(settings.workspace_orientation)
+        velocity = scaled(rotate(frame, vector(touch.velocity)), touch.scale)
+        turning = rotate(quaternion(touch.anchor_orientation), rotate(frame, vector(touch.angular_velocity)))
+    put_vector(goal.goal_velocity, velocity)
+    put_vector(goal.goal_angular_velocity, turning)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

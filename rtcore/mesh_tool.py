@@ -13,11 +13,15 @@ from rtcore.collision.contact_set import update_contacts
 from rtcore.collision.front import DRIFT, ROUNDING, coherent_contact
 from rtcore.collision.near_features import list_again, list_near
 from rtcore.collision.overlap import place_pair
-from rtcore.collision.pair_state import move_front
-from rtcore.dynamics.quasi_static import opening, yield_to_contacts
-from rtcore.motion import SCREW, between, from_twist, path_bound, pose, still
+from rtcore.collision.pair_contacts import update_pair_contacts
+from rtcore.collision.pair_slots import match_pairs
+from rtcore.collision.pair_state import move_front, reset_front
+from rtcore.dynamics.constrained import constrain, load_movers, open_contacts
+from rtcore.dynamics.groups import group_of, join, separate
+from rtcore.dynamics.moving import NOTHING, account, kick, move_by_velocity, place_bodies
+from rtcore.motion import SCREW, between, copy_motion, from_twist, path_bound, pose, still
 from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, scaled, vector
-from rtcore.tables import DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED, RESTICK_TICKS
+from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED
 
 POSITION_TOLERANCE = 1e-3
 """Share of eps_alert by which a contact may be reported early."""
@@ -34,31 +38,35 @@ LISTING = 1 / 80
 triangles within reach, so that a round then takes some ticks."""
 LEAST_LISTING = 32
 """Units for it in any case, as long as half of all are left for what may touch."""
+PAIR_LISTING = 0.25
+"""Share of the units left then that the listing of contacts between bodies may use."""
 RELISTED = 32
 """Contacts known from before that are looked at again where the search goes in turns."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None:
-    """Move the tool from its pose towards the goal, up to the first time that is not proven free.
+def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report: np.void) -> None:
+    """Move the tool from its pose towards the goal, and bodies as they are pushed, up to what is proven free.
 
-    model: Model with a tool mesh; state: State, with the goal in its scratch memory; budget: BUDGET, report:
-    STEP_REPORT records. All along the executed motion every body keeps at least eps_alert from the tool if it did so
-    before; one that was nearer comes nearer by no more than the position tolerance, however long it goes on. The
-    contacts reported are those of the pose that the step began with. A tool that yields to them (WORLD.turning) makes
-    one motion per step while it has any.
+    model: Model with a tool mesh; state: State, with the goal in its scratch memory; wanted: STEP_INPUT, budget:
+    BUDGET, report: STEP_REPORT records. All along the executed motion every two bodies, the tool among them, keep at
+    least eps_alert if they did so before; those that were nearer come nearer by no more than the position tolerance,
+    however long it goes on. The contacts reported are those of the poses that the step began with. Where the tool
+    yields to contacts (WORLD.turning), or bodies move, a step is one motion of each.
     Source: Redon 2002, 3.1.2 and 3.3: the pose at the proven time is that of the very motion that was tested.
     """
     units = max(budget.units, 0)
     passes = min(max(budget.passes, 1), MAX_PATH - 1)
-    _stand(model, state)
-    limit = _ask(model, state)
+    kick(model, state)
+    limit = _ask(model, state, wanted)
+    load_movers(model, state, wanted, NOTHING, NOTHING)
+    move_by_velocity(model, state)
     units = _look(model, state, units, report)
-    yields = model.world[0].turning > 0.0 and report.contact_count > 0
-    if yields:
-        _yield(model, state, budget.sweeps, report)
+    together = _moves_together(model, state, report)
+    if together:
+        _move_together(model, state, wanted, budget, report)
         limit = 1.0
-        units = _find(model, state, units)
+        units = _find(model, state, units, report)
     while True:
         time, units = _sweep(model, state, limit, units, report)
         _place(model, state, time, report)
@@ -66,28 +74,25 @@ def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None
         stride = state.proxy[0].stride
         state.proxy[0].stride = max(0.5 * stride, LEAST_STRIDE) if blocked else min(2.0 * stride, 1.0)
         report.fraction = time / limit
-        if blocked or yields or limit == 1.0:
+        if blocked or together or limit == 1.0:
             break
         if report.passes_used == passes:
             report.degraded |= DEGRADED_PASSES
             break
-        limit = _ask(model, state)
-        units = _find(model, state, units)
-    if model.world[0].turning > 0.0:
-        _remember_slip(state, report)
+        limit = _ask(model, state, wanted)
+        units = _find(model, state, units, report)
+    account(model, state, report)
     report.units_used = max(budget.units, 0) - units
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _stand(model: tuple, state: tuple) -> None:
-    """Bodies do not move in this step."""
-    for body_id in range(len(model.bodies)):
-        body = state.poses[body_id]
-        still(state.motions[body_id], vector(body.position), quaternion(body.orientation))
+def _moves_together(model: tuple, state: tuple, report: np.void) -> bool:
+    """Is this step one motion of all: are there bodies that move, or contacts that the tool yields to?"""
+    return len(state.problem.movers) > 1 or (model.world[0].turning > 0.0 and report.contact_count > 0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _ask(model: tuple, state: tuple) -> float:
+def _ask(model: tuple, state: tuple, wanted: np.void) -> float:
     """Write down the motion to the goal, about the tip centre, and what is asked about it: the share for this pass.
 
     A goal far inside something would make all that lies between a matter of this tick, so that a pass only asks about a
@@ -100,8 +105,10 @@ def _ask(model: tuple, state: tuple) -> float:
     turn = quaternion(proxy.orientation)
     goal_turn = normalise(quaternion(scratch.goal_orientation))
     goal = vector(scratch.goal)
+    if wanted.stiffness <= 0.0:
+        goal_turn = turn
+        goal = position
     between(state.motions[len(model.bodies)], SCREW, position, turn, goal, goal_turn, position)
-    between(scratch.relative.second, SCREW, position, turn, goal, goal_turn, position)
     query = scratch.query
     query.separation = model.world[0].eps_alert
     query.position_tolerance = POSITION_TOLERANCE * query.separation
@@ -122,93 +129,144 @@ def _share(model: tuple, state: tuple) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
-    """Find the neighbours of the tool and of its way, and the contacts where it is: units left."""
-    units = _find(model, state, units)
+    """Find the neighbours of the tool, of bodies and of their ways, and the contacts where they are: units left."""
+    units = _find(model, state, units, report)
     listing = min(max(int(LISTING * units), LEAST_LISTING), units // 2)
     units -= listing
     units += _list_near(model, state, listing)
     update_contacts(model, state, report)
+    if len(state.pairs.rows) > 0:
+        listing = int(PAIR_LISTING * units)
+        units -= listing
+        units += update_pair_contacts(model, state, listing, report)
     return units
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _find(model: tuple, state: tuple, units: int) -> int:
-    """Find the bodies that the tool may come within eps_break of on its way: units left."""
+def _find(model: tuple, state: tuple, units: int, report: np.void) -> int:
+    """Find which bodies, the tool among them, may come within eps_break of each other on their ways: units left."""
     find_pairs(state.broad, state.motions, model.world[0].eps_break, units)
+    if len(state.pairs.rows) > 0 and not match_pairs(model, state.pairs, state.broad):
+        report.degraded |= DEGRADED_CONTACTS
     return units - state.broad.report[0].units_used
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _yield(model: tuple, state: tuple, sweeps: int, report: np.void) -> None:
-    """Put the motion that the contacts leave of the wanted one in its place, one stride of it."""
-    scratch = state.scratch[0]
+def _move_together(model: tuple, state: tuple, wanted: np.void, budget: np.void, report: np.void) -> None:
+    """Put the motions that contacts leave of the wanted ones in their place; of the tool's one stride."""
     tool = state.motions[len(model.bodies)]
-    position = vector(state.proxy[0].position)
-    orientation = quaternion(state.proxy[0].orientation)
-    wanted = scaled(vector(tool.axis), tool.angle)
-    shift, turn = yield_to_contacts(model, state, vector(tool.shift), wanted, sweeps, report)
+    proxy = state.proxy[0]
+    world = model.world[0]
+    position = vector(proxy.position)
+    orientation = quaternion(proxy.orientation)
+    constrain(model, state, wanted, vector(tool.shift), scaled(vector(tool.axis), tool.angle), budget, report)
+    mover = state.problem.movers[len(state.problem.movers) - 1]
+    shift = scaled(vector(mover.velocity[:3]), world.dt)
+    turn = scaled(vector(mover.velocity[3:]), world.dt)
     from_twist(tool, SCREW, position, orientation, shift, turn, position)
     share = _share(model, state)
-    shift, turn = opening(model, state, scaled(shift, share), scaled(turn, share), report)
-    root = model.nodes[model.meshes[model.world[0].tool_mesh_id].node_first]
+    put_vector(mover.velocity[:3], scaled(vector(mover.velocity[:3]), share))
+    put_vector(mover.velocity[3:], scaled(vector(mover.velocity[3:]), share))
+    open_contacts(model, state, wanted, report)
+    move_by_velocity(model, state)
+    shift = scaled(vector(mover.velocity[:3]), world.dt)
+    turn = scaled(vector(mover.velocity[3:]), world.dt)
+    root = model.nodes[model.meshes[world.tool_mesh_id].node_first]
     reach = length(vector(root.centre)) + root.radius
-    if length(shift) + reach * length(turn) <= STANDSTILL * model.world[0].eps_alert:
-        shift = turn = (0.0, 0.0, 0.0)
+    if length(shift) + reach * length(turn) <= STANDSTILL * world.eps_alert:
+        shift = turn = NOTHING
     from_twist(tool, SCREW, position, orientation, shift, turn, position)
-    from_twist(scratch.relative.second, SCREW, position, orientation, shift, turn, position)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _remember_slip(state: tuple, report: np.void) -> None:
-    """Count the ticks for which the contacts of each body still have kinetic friction."""
-    proxy = state.proxy[0]
-    for k in range(64):
-        if proxy.sliding[k] != 0:
-            proxy.sliding[k] -= 1
-    for i in range(report.contact_count):
-        contact = report.contacts[i]
-        if contact.sliding != 0:
-            proxy.sliding[contact.body_id % 64] = RESTICK_TICKS
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep(model: tuple, state: tuple, limit: float, units: int, report: np.void) -> tuple[float, int]:
-    """Ask of each neighbour how far the motion is free: (time <= limit proven free of all bodies, units left).
+    """Ask of all pairs that may meet how far their motions are free: (the tool's time <= limit, units left).
 
-    A body that the broad phase finds out of reach only counts the path of the tool in its front.
+    Bodies that may meet each other share one time, the least of all their pairs; it is written to state.pairs.times.
+    A body that the broad phase finds out of reach of the tool only counts the path of the tool in its front.
     """
-    scratch = state.scratch[0]
-    query = scratch.query
-    hit = scratch.hit
     n = len(model.bodies)
     broad = state.broad
-    time = limit
-    if broad.bodies[n].blocked != 0:
-        report.degraded |= DEGRADED_SWEEP
-        time = 0.0
+    pairs = state.pairs
+    _join_near(model, state, limit)
+    group = group_of(pairs.groups, n)
     row = 0
     for body_id in range(n):
         front = state.fronts[body_id]
+        while row < broad.report[0].pair_count and (broad.pairs[row, 0] < body_id or broad.pairs[row, 1] != n):
+            row += 1
         if row == broad.report[0].pair_count or broad.pairs[row, 0] != body_id:
-            _pass_by(front, model.nodes[front.second_root], state.motions[n])
+            _pass_by(model, state, body_id)
             continue
-        row += 1
-        body = state.poses[body_id]
-        still(scratch.relative.first, vector(body.position), quaternion(body.orientation))
-        query.limit = time
-        query.units = units
-        # fmt: off
-        coherent_contact(
-            model.nodes, model.triangles, scratch.relative, query, front, state.front_entries[body_id],
-            state.query_work[0], scratch.counters, hit,
-        )
-        # fmt: on
-        units = max(units - hit.units_used, 0)
-        if hit.truncated != 0:
+        entries = state.front_entries[body_id]
+        units = _ask_pair(model, state, body_id, n, front, entries, group, units, report)
+    for k in range(pairs.table[0].count):
+        pair = pairs.rows[pairs.order[k]]
+        entries = pairs.entries[pairs.order[k]]
+        group = group_of(pairs.groups, pair.first if _moves(model, state, pair.first) else pair.second)
+        units = _ask_pair(model, state, pair.first, pair.second, pair.front, entries, group, units, report)
+    for body_id in range(n + 1):
+        pairs.times[body_id] = pairs.times[group_of(pairs.groups, body_id)]
+        if broad.bodies[body_id].blocked != 0 and _moves(model, state, body_id):
             report.degraded |= DEGRADED_SWEEP
-        time = min(time, hit.time)
     report.passes_used += 1
-    return time, units
+    return pairs.times[n], units
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _moves(model: tuple, state: tuple, body_id: int) -> bool:
+    return body_id == len(model.bodies) or state.pairs.movers[body_id] >= 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _join_near(model: tuple, state: tuple, limit: float) -> None:
+    """Join the bodies that move and may meet each other, and give each group the time up to which is asked."""
+    pairs = state.pairs
+    broad = state.broad
+    separate(pairs.groups)
+    for k in range(broad.report[0].pair_count):
+        first = broad.pairs[k, 0]
+        second = broad.pairs[k, 1]
+        if _moves(model, state, first) and _moves(model, state, second):
+            join(pairs.groups, first, second)
+    for body_id in range(len(model.bodies) + 1):
+        pairs.times[body_id] = limit
+    for body_id in range(len(model.bodies) + 1):
+        if broad.bodies[body_id].blocked != 0:
+            pairs.times[group_of(pairs.groups, body_id)] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _ask_pair(
+    model: tuple,
+    state: tuple,
+    first: int,
+    second: int,
+    front: np.void,
+    entries: np.ndarray,
+    group: int,
+    units: int,
+    report: np.void,
+) -> int:
+    """Ask of two bodies how far their motions are free, and lower the time of their group to that: units left."""
+    scratch = state.scratch[0]
+    query = scratch.query
+    hit = scratch.hit
+    times = state.pairs.times
+    copy_motion(scratch.relative.first, state.motions[first])
+    copy_motion(scratch.relative.second, state.motions[second])
+    query.limit = times[group]
+    query.units = units
+    # fmt: off
+    coherent_contact(
+        model.nodes, model.triangles, scratch.relative, query, front, entries, state.query_work[0], scratch.counters,
+        hit,
+    )
+    # fmt: on
+    if hit.truncated != 0:
+        report.degraded |= DEGRADED_SWEEP
+    times[group] = min(times[group], hit.time)
+    return max(units - hit.units_used, 0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -221,8 +279,9 @@ def _list_near(model: tuple, state: tuple, units: int) -> int:
     broad = state.broad
     memory = state.contact_memory[0]
     work = state.query_work[0]
+    tool = len(model.bodies)
     work.proximities.count = 0
-    work.proximities.incomplete = broad.bodies[len(model.bodies)].blocked
+    work.proximities.incomplete = broad.bodies[tool].blocked
     near = broad.report[0].pair_count
     row = 0
     while row < near and broad.pairs[row, 0] < memory.turn:
@@ -234,6 +293,8 @@ def _list_near(model: tuple, state: tuple, units: int) -> int:
             row = 0
         body_id = broad.pairs[row, 0]
         row += 1
+        if broad.pairs[row - 1, 1] != tool:
+            continue
         listed = work.proximities.count
         front = state.fronts[body_id]
         _place_at_start(model, state, body_id)
@@ -281,14 +342,23 @@ def _place_at_start(model: tuple, state: tuple, body_id: int) -> None:
     """Write down where the tool is in the frame of a body before it moves, for box tests at that pose."""
     relative = state.scratch[0].relative
     body = state.poses[body_id]
+    proxy = state.proxy[0]
     still(relative.first, vector(body.position), quaternion(body.orientation))
+    still(relative.second, vector(proxy.position), quaternion(proxy.orientation))
     root = model.nodes[state.fronts[body_id].second_root]
     place_pair(relative, vector(root.centre), root.radius, 0.0, 0.0, state.query_work[0].start)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _pass_by(front: np.void, root: np.void, motion: np.void) -> None:
-    """Count the path of a step in the front of a body that is out of reach."""
+def _pass_by(model: tuple, state: tuple, body_id: int) -> None:
+    """Count the path of a step in the front of a body that is out of reach; forget it where the body moves too."""
+    front = state.fronts[body_id]
+    if _moves(model, state, body_id):
+        if front.count != 1 or front.travelled != 0.0 or front.ahead != 0.0:
+            reset_front(front, state.front_entries[body_id])
+        return
+    motion = state.motions[len(model.bodies)]
+    root = model.nodes[front.second_root]
     centre = vector(root.centre)
     front.travelled += front.ahead
     front.speed = path_bound(motion, centre, root.radius, 0.0, 1.0) * (1.0 + ROUNDING)
@@ -299,11 +369,17 @@ def _pass_by(front: np.void, root: np.void, motion: np.void) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _place(model: tuple, state: tuple, time: float, report: np.void) -> None:
-    """Put the tool where its motion is at that time, and tell the fronts how far it came."""
+    """Put everything where its motion is at its time, and tell the fronts how far it came."""
     proxy = state.proxy[0]
     n = len(model.bodies)
+    pairs = state.pairs
     for body_id in range(n):
         move_front(state.fronts[body_id], time)
+    for k in range(pairs.table[0].count):
+        pair = pairs.rows[pairs.order[k]]
+        moving = pair.first if _moves(model, state, pair.first) else pair.second
+        move_front(pair.front, pairs.times[moving])
+    place_bodies(model, state, report)
     if time > 0.0:
         position, orientation = pose(state.motions[n], time)
         put_vector(proxy.position, position)

@@ -5,7 +5,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rtcore.tables import BODY, BOX_NODE, HELD, MAX_TREE_DEPTH, MESH, STATIC, TRIANGLE, WORLD
+from rtcore.dynamics.inertia import BODY_INERTIA, REST_SPEED
+from rtcore.tables import (
+    BODY,
+    BOX_NODE,
+    FREE,
+    HELD,
+    KINEMATIC,
+    MAX_TREE_DEPTH,
+    MESH,
+    STATIC,
+    TRIANGLE,
+    WORLD,
+)
 
 ALERT_RESOLUTION = 1e-7
 """Least eps_alert as a share of the largest coordinate: below it, rounding would eat into the distance kept."""
@@ -26,6 +38,8 @@ class Model(NamedTuple):
     """(n_nodes,) BOX_NODE, all trees one after the other; indices count over the whole table."""
     triangles: np.ndarray
     """(n_triangles,) TRIANGLE, in leaf order."""
+    inertias: np.ndarray
+    """(n_bodies + 1,) BODY_INERTIA, the tool's last; mass 0 of what has none."""
 
 
 def unit_quaternion(values: Sequence[float], what: str) -> np.ndarray:
@@ -115,6 +129,7 @@ class ModelBuilder:
         self._nodes: list[np.ndarray] = []
         self._triangles: list[np.ndarray] = []
         self._bodies: list[tuple] = []
+        self._inertias: list[np.void] = []
 
     def add_mesh(self, nodes: np.ndarray, triangles: np.ndarray) -> int:
         """Add one mesh as made by :func:`rtcore.geometry.tree.build_tree` and return its mesh_id.
@@ -147,10 +162,20 @@ class ModelBuilder:
         friction_static: float = 0.4,
         friction_kinetic: float = 0.3,
         kind: int = STATIC,
+        *,
+        inertia: np.void | None = None,
+        restitution: float = 0.0,
+        rest_speed: float = REST_SPEED,
+        torsional_friction: float = 0.0,
+        rolling_friction: float = 0.0,
+        velocity: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     ) -> int:
         """Add a body that shows a mesh at a pose (mesh frame to scene; m, xyzw) and return its body_id.
 
-        Friction coefficients are Coulomb's, 0 <= kinetic <= static. kind is STATIC or HELD.
+        Friction coefficients are Coulomb's, 0 <= kinetic <= static; torsional and rolling ones are moments per normal
+        force, m. A FREE body needs an inertia (BODY_INERTIA, see rtcore.dynamics.inertia), which holds its restitution
+        and rest speed too; of other kinds those are given here. velocity: (6,) of the centre of mass (a KINEMATIC
+        body: of the mesh's origin) in m/s and angular in rad/s, scene axes, at load.
         Raises ValueError that names the wrong value.
         """
         if not 0 <= mesh_id < len(self._nodes):
@@ -159,11 +184,27 @@ class ModelBuilder:
         kinetic = _number(friction_kinetic, "kinetic friction", 0.0)
         if kinetic > static:
             raise ValueError(f"kinetic friction {kinetic:g} must not be above static friction {static:g}")
-        if kind not in (STATIC, HELD):
-            raise ValueError(f"a body is STATIC ({STATIC}) or HELD ({HELD}), not {kind!r}")
+        if kind not in (STATIC, HELD, FREE, KINEMATIC):
+            raise ValueError(f"a body is STATIC (0), HELD (1), FREE (2) or KINEMATIC (3), not {kind!r}")
+        moves = np.asarray(velocity, dtype=np.float64)
+        if moves.shape != (6,) or not np.isfinite(moves).all():
+            raise ValueError(f"body velocity must be six finite numbers, not {velocity!r}")
+        if kind in (STATIC, HELD) and moves.any():
+            raise ValueError("a body that has a velocity must be FREE or KINEMATIC")
+        if (kind == FREE) != (inertia is not None):
+            raise ValueError("a FREE body needs an inertia, and no other one has any")
+        torsional = _number(torsional_friction, "torsional friction", 0.0)
+        rolling = _number(rolling_friction, "rolling friction", 0.0)
+        bounce = np.zeros(1, BODY_INERTIA)[0]
+        bounce["axes"][3] = 1.0
+        bounce["restitution"] = _number(restitution, "restitution", 0.0)
+        bounce["rest_speed"] = _number(rest_speed, "rest speed", 0.0)
+        if bounce["restitution"] > 1.0:
+            raise ValueError(f"restitution must be between 0 and 1, given {restitution!r}")
         place = _vector(position, "body position")
         turn = unit_quaternion(orientation, "body orientation")
-        self._bodies.append((place, turn, static, kinetic, mesh_id, kind))
+        self._bodies.append((place, turn, moves, static, kinetic, torsional, rolling, mesh_id, kind))
+        self._inertias.append(bounce if inertia is None else inertia)
         return len(self._bodies) - 1
 
     def build(
@@ -175,6 +216,10 @@ class ModelBuilder:
         eps_break: float,
         tool_mesh_id: int = -1,
         turning: float = 0.0,
+        *,
+        dt: float = 1e-3,
+        gravity: Sequence[float] = (0.0, 0.0, 0.0),
+        tool_inertia: np.void | None = None,
     ) -> Model:
         """Make the model of a tool among the bodies.
 
@@ -201,6 +246,15 @@ class ModelBuilder:
             raise ValueError("a sphere tip turns freely: turning belongs to a tool that is a mesh")
         if tool_mesh_id != -1 and radius != 0.0:
             raise ValueError("a tool that is a mesh has no tip radius")
+        if tool_mesh_id == -1 and tool_inertia is not None:
+            raise ValueError("a sphere tip has no mass: a tool_inertia belongs to a tool that is a mesh")
+        if tool_inertia is not None and turning == 0.0:
+            raise ValueError("a tool with mass must yield to what it touches: turning must be above 0")
+        if not dt > 0.0 or not np.isfinite(dt):
+            raise ValueError(f"dt must be a positive number of seconds, not {dt!r}")
+        pull = _vector(gravity, "gravity")
+        if any(body[-1] in (FREE, KINEMATIC) for body in self._bodies) and turning == 0.0:
+            raise ValueError("bodies that move need a tool that is a mesh and yields (turning above 0)")
         meshes = np.zeros(len(self._nodes), MESH)
         nodes = np.concatenate(self._nodes) if self._nodes else np.zeros(0, BOX_NODE)
         triangles = np.concatenate(self._triangles) if self._triangles else np.zeros(0, TRIANGLE)
@@ -215,9 +269,9 @@ class ModelBuilder:
             triangle_first += len(mesh_triangles)
         bodies = np.zeros(len(self._bodies), BODY)
         reach = radius if tool_mesh_id == -1 else self._farthest(tool_mesh_id)
-        for body_id, (position, orientation, static, kinetic, mesh_id, kind) in enumerate(self._bodies):
-            bodies[body_id] = (position, orientation, static, kinetic, mesh_id, kind)
-            reach = max(reach, self._farthest(mesh_id) + float(np.abs(position).max()))
+        for body_id, row in enumerate(self._bodies):
+            bodies[body_id] = row
+            reach = max(reach, self._farthest(row[-2]) + float(np.abs(row[0]).max()))
         if alert < ALERT_RESOLUTION * reach:
             raise ValueError(
                 f"eps_alert {alert:g} is too small for coordinates up to {reach:g} m: at least "
@@ -225,8 +279,15 @@ class ModelBuilder:
             )
         world = np.zeros(1, WORLD)
         ratio = _number(turning, "turning", 0.0)
-        world[0] = (radius, _vector(tip_offset, "tip offset"), alert, safety, forget, ratio, tool_mesh_id, 0)
-        return Model(world=world, bodies=bodies, meshes=meshes, nodes=nodes, triangles=triangles)
+        offset = _vector(tip_offset, "tip offset")
+        world[0] = (radius, offset, alert, safety, forget, ratio, dt, pull, tool_mesh_id, 0)
+        inertias = np.zeros(len(self._bodies) + 1, BODY_INERTIA)
+        inertias["axes"][:, 3] = 1.0
+        for body_id, inertia in enumerate(self._inertias):
+            inertias[body_id] = inertia
+        if tool_inertia is not None:
+            inertias[-1] = tool_inertia
+        return Model(world, bodies, meshes, nodes, triangles, inertias)
 
     def _farthest(self, mesh_id: int) -> float:
         """A distance from the mesh's origin beyond which it has no point, m."""

@@ -232,6 +232,18 @@ def still(motion: Any, position: Vector, orientation: Quaternion) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def copy_motion(target: Any, source: Any) -> None:
+    """Make a MOTION record the same as another one."""
+    put_vector(target.position, vector(source.position))
+    put_quaternion(target.orientation, quaternion(source.orientation))
+    put_vector(target.pivot, vector(source.pivot))
+    put_vector(target.shift, vector(source.shift))
+    put_vector(target.axis, vector(source.axis))
+    target.angle = source.angle
+    target.kind = source.kind
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def halve(motion: Any, part: int, out: Any) -> None:
     """Fill the MOTION record `out` with one half of a motion, its time running over 0..1 again.
 

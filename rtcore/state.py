@@ -7,25 +7,35 @@ import numpy as np
 
 from rtcore.collision.broad_phase import BroadPhase, find_pairs, make_broad_phase
 from rtcore.collision.pair_state import FRONT_CAPACITY, make_query_work, reset_front
+from rtcore.dynamics.restitution import IMPACT
+from rtcore.dynamics.rigid_body import BODY_VELOCITY, set_velocity
 from rtcore.model import Model, unit_quaternion
 from rtcore.motion import still
 from rtcore.solvers.gauss_seidel import SweepWork
 from rtcore.solvers.gauss_seidel import make_work as make_sweep_work
+from rtcore.solvers.newton import NewtonWork
+from rtcore.solvers.newton import make_work as make_newton_work
 from rtcore.solvers.problem import ContactProblem, make_problem
 from rtcore.tables import (
     BOX_NODE,
     CONTACT_MEMORY,
+    CONTACT_PLACE,
     CONTACT_WORK,
+    FREE,
     FRONT,
     FRONT_ENTRY,
+    KINEMATIC,
     MAX_CONTACTS,
     MOTION,
+    PAIR,
+    PAIR_TABLE,
     POSE,
     PROXY,
     QUERY_WORK,
     SCRATCH,
     SOLVER_REPORT,
     SOLVER_SETTINGS,
+    STEP_INPUT,
 )
 
 FRONT_ENTRIES = 1 << 17
@@ -33,8 +43,51 @@ FRONT_ENTRIES = 1 << 17
 LEAST_FRONT = 256
 """... but each body gets at least as many."""
 
+PAIRS_PER_BODY = 8
+"""Pairs with other bodies that there is room for, per body that moves..."""
+LEAST_PAIRS = 32
+"""... and as many at least."""
+PAIR_ENTRIES = 1 << 18
+"""Entries of the fronts of all these pairs together, shared out evenly..."""
+LEAST_PAIR_FRONT = 256
+"""... but each pair gets at least as many."""
+CONTACTS_PER_BODY = 16
+"""Contacts that there is room for, per body that moves, besides those of the tool."""
+BLOCKS_PER_CONTACT = 32
+"""Blocks of the Delassus operator that there is room for, per contact."""
+
 FIRST_SORT = 1 << 30
 """Units for the broad phase's first sort, which is long and belongs before the first tick."""
+
+
+class Pairs(NamedTuple):
+    """Pairs of bodies near to one another, the tool's apart, of which at least one moves; and the contacts of all."""
+
+    rows: np.ndarray
+    """(capacity,) PAIR; a pair keeps its row as long as it is near."""
+    entries: np.ndarray
+    """(capacity, 2, entries) FRONT_ENTRY, of the fronts of the rows."""
+    order: np.ndarray
+    """(capacity,) i4: rows in use, by first, then second body."""
+    before: np.ndarray
+    """(capacity,) i4: that order before it is brought up to date; nothing in it survives a step."""
+    table: np.ndarray
+    """(1,) PAIR_TABLE."""
+    memory: np.ndarray
+    """(1,) CONTACT_MEMORY of the pair at hand; nothing in it survives a step."""
+    movers: np.ndarray
+    """(n_bodies + 1,) i4: row of each body among the movers of the contact problem, -1 for what never moves; the
+    tool's last."""
+    groups: np.ndarray
+    """(n_bodies + 1,) i4: bodies joined by contacts, or by being near; nothing in it survives a step."""
+    starts: np.ndarray
+    """(n_bodies + 2,) i4: sorting by counting."""
+    times: np.ndarray
+    """(n_bodies + 1,) f8: share of its motion that each body executes; nothing in it survives a step."""
+    places: np.ndarray
+    """(2, contacts) CONTACT_PLACE of the contacts of this step, as found and by islands; nothing survives a step."""
+    impacts: np.ndarray
+    """(contacts,) IMPACT; nothing in it survives a step."""
 
 
 class State(NamedTuple):
@@ -43,7 +96,9 @@ class State(NamedTuple):
     proxy: np.ndarray
     """(1,) PROXY."""
     poses: np.ndarray
-    """(n_bodies,) POSE; only POSE_BODY changes one, and only while nobody is engaged."""
+    """(n_bodies,) POSE; of those that do not move only POSE_BODY changes one, and only while nobody is engaged."""
+    velocities: np.ndarray
+    """(n_bodies + 1,) BODY_VELOCITY, that of a tool with mass last."""
     scratch: np.ndarray
     """(1,) SCRATCH; nothing in it survives a step, so it belongs to no snapshot."""
     motions: np.ndarray
@@ -64,10 +119,13 @@ class State(NamedTuple):
     """Of a tool mesh that yields to its contacts; nothing in it survives a step."""
     solver_work: SweepWork
     """For it."""
+    newton_work: NewtonWork
+    """For it."""
     solver_settings: np.ndarray
     """(1,) SOLVER_SETTINGS of the solve at hand."""
     solver_reports: np.ndarray
     """(1,) SOLVER_REPORT of the last one."""
+    pairs: Pairs
 
 
 def make_state(
@@ -85,16 +143,21 @@ def make_state(
     if position.shape != (3,) or not np.isfinite(position).all():
         raise ValueError(f"start position must be three finite numbers, not {start_position!r}")
     n = len(model.bodies)
+    kinds = model.bodies["kind"].tolist()
     tool_mesh_id = int(model.world["tool_mesh_id"][0])
     with_mesh = tool_mesh_id >= 0
     yields = float(model.world["turning"][0]) > 0.0
-    problem = make_problem(1, MAX_CONTACTS, MAX_CONTACTS**2) if yields else make_problem(0, 0, 0)
+    moving = _moving(model)
+    contacts = (MAX_CONTACTS + CONTACTS_PER_BODY * len(moving)) if yields else 0
+    blocks = MAX_CONTACTS**2 + BLOCKS_PER_CONTACT * CONTACTS_PER_BODY * len(moving)
+    problem = make_problem(len(moving) + 1, contacts, blocks if yields else 0)
     state = State(
         proxy=np.zeros(1, PROXY),
         poses=np.zeros(n, POSE),
+        velocities=np.zeros(n + 1, BODY_VELOCITY),
         scratch=np.zeros(1, SCRATCH),
         motions=np.zeros(n + 1, MOTION),
-        broad=make_broad_phase(_roots(model), fixed=[True] * n + [False]),
+        broad=make_broad_phase(_roots(model), fixed=[*(k not in (FREE, KINEMATIC) for k in kinds), False]),
         fronts=np.zeros(n if with_mesh else 0, FRONT),
         front_entries=np.zeros((n if with_mesh else 0, 2, front_capacity(model)), FRONT_ENTRY),
         query_work=make_query_work() if with_mesh else np.zeros(0, QUERY_WORK),
@@ -102,14 +165,20 @@ def make_state(
         contact_work=np.zeros(1 if with_mesh else 0, CONTACT_WORK),
         problem=problem,
         solver_work=make_sweep_work(problem),
+        newton_work=make_newton_work(problem),
         solver_settings=np.zeros(1, SOLVER_SETTINGS),
         solver_reports=np.zeros(1, SOLVER_REPORT),
+        pairs=_make_pairs(model, contacts),
     )
     state.proxy["stride"] = 1.0
     state.proxy["position"][0] = position
     state.proxy["orientation"][0] = unit_quaternion(start_orientation, "start orientation")
     state.poses["position"] = model.bodies["position"]
     state.poses["orientation"] = model.bodies["orientation"]
+    for body_id in moving:
+        u, v, w, p, q, r = (float(x) for x in model.bodies[body_id]["velocity"])
+        row = state.velocities[body_id]
+        set_velocity(row, state.poses[body_id], model.inertias[body_id], (u, v, w), (p, q, r))
     if with_mesh:
         state.fronts["first_root"] = model.meshes["node_first"][model.bodies["mesh_id"]]
         state.fronts["second_root"] = model.meshes["node_first"][tool_mesh_id]
@@ -119,6 +188,52 @@ def make_state(
             still(motion, tuple(pose["position"]), tuple(pose["orientation"]))
         find_pairs(state.broad, state.motions, 0.0, FIRST_SORT)
     return state
+
+
+def make_input(stiffness: float = 1.0, rotational_stiffness: float = 0.0) -> np.ndarray:
+    """Make a (1,) STEP_INPUT, goal at the origin, of a hand that pulls (N/m) and turns (N m/rad) the tool."""
+    made = np.zeros(1, STEP_INPUT)
+    made["goal_orientation"][0, 3] = 1.0
+    made["stiffness"] = stiffness
+    made["rotational_stiffness"] = rotational_stiffness
+    return made
+
+
+def _moving(model: Model) -> list[int]:
+    """The bodies that move."""
+    return [body_id for body_id, kind in enumerate(model.bodies["kind"].tolist()) if kind in (FREE, KINEMATIC)]
+
+
+def pair_capacity(model: Model) -> tuple[int, int]:
+    """(pairs of bodies that there is room for, entries of the front of each)."""
+    moving = len(_moving(model))
+    capacity = max(PAIRS_PER_BODY * moving, LEAST_PAIRS) if moving > 0 else 0
+    return capacity, min(max(PAIR_ENTRIES // max(capacity, 1), LEAST_PAIR_FRONT), FRONT_CAPACITY)
+
+
+def _make_pairs(model: Model, contacts: int) -> Pairs:
+    n = len(model.bodies)
+    moving = _moving(model)
+    capacity, entries = pair_capacity(model)
+    movers = np.full(n + 1, -1, np.int32)
+    movers[[*moving, n]] = np.arange(len(moving) + 1)
+    rows = np.zeros(capacity, PAIR)
+    rows["first"] = -1
+    rows["second"] = -1
+    return Pairs(
+        rows=rows,
+        entries=np.zeros((capacity, 2, entries), FRONT_ENTRY),
+        order=np.zeros(capacity, np.int32),
+        before=np.zeros(capacity, np.int32),
+        table=np.zeros(1, PAIR_TABLE),
+        memory=np.zeros(1, CONTACT_MEMORY),
+        movers=movers,
+        groups=np.zeros(n + 1, np.int32),
+        starts=np.zeros(n + 2, np.int32),
+        times=np.zeros(n + 1),
+        places=np.zeros((2, contacts), CONTACT_PLACE),
+        impacts=np.zeros(contacts, IMPACT),
+    )
 
 
 def front_capacity(model: Model) -> int:

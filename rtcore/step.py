@@ -24,7 +24,7 @@ def step(model: tuple, state: tuple, step_input: np.void, budget: np.void, repor
     if model.world[0].tool_mesh_id < 0:
         probe.follow(model, state, budget, report)
     else:
-        mesh_tool.follow(model, state, budget, report)
+        mesh_tool.follow(model, state, step_input, budget, report)
     _finish(report)
 
 
@@ -56,6 +56,15 @@ def _begin(model: tuple, state: tuple, step_input: np.void, report: np.void) -> 
     report.degraded = 0
     report.fraction = 1.0
     report.residual = 0.0
+    report.body_fraction = 1.0
+    report.body_gap = -1.0
+    report.body_residual = 0.0
+    report.energy = 0.0
+    report.bodies_digest = 0
+    report.body_contacts = 0
+    report.islands = 0
+    report.stopped = 0
+    report.padding = 0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

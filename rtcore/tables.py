@@ -31,6 +31,10 @@ STATIC = 0
 """Never moves."""
 HELD = 1
 """Kept at its pose; may be posed anew through the control channel while nobody is engaged."""
+FREE = 2
+"""Moves by what acts on it."""
+KINEMATIC = 3
+"""Keeps the velocity that it has at load: it pushes and is not pushed. Where it is blocked it waits."""
 
 # Bits of REPORT.degraded: work that the budget cut short. Each one only ever weakens a force or shortens a motion.
 DEGRADED_SWEEP = 1
@@ -322,8 +326,11 @@ BODY = np.dtype(
     [
         ("position", "f8", 3),  # pose at load, mesh frame -> scene, m
         ("orientation", "f8", 4),
+        ("velocity", "f8", 6),  # at load, of the centre of mass, m/s, and angular, rad/s; scene axes
         ("friction_static", "f8"),
         ("friction_kinetic", "f8"),
+        ("torsional", "f8"),  # largest moment about the normal per force along it, m
+        ("rolling", "f8"),  # largest moment about the tangents per force along the normal, m
         ("mesh_id", "i4"),
         ("kind", "i4"),
     ],
@@ -340,7 +347,9 @@ WORLD = np.dtype(
         ("eps_alert", "f8"),  # no surface ever comes nearer to the tool than this, m
         ("eps_safety", "f8"),  # gap kept at rest, m
         ("eps_break", "f8"),  # a contact is forgotten beyond it, m
-        ("turning", "f8"),  # stiffness that turns the tool mesh by that which pulls it, m^2; 0: it yields to no contact
+        ("turning", "f8"),  # least stiffness that turns the tool mesh by that which pulls it, m^2; 0: it never yields
+        ("dt", "f8"),  # what a step is long, s
+        ("gravity", "f8", 3),  # of free bodies, scene, m/s^2
         ("tool_mesh_id", "i4"),  # the tool's mesh, its frame at the tip centre; -1: a sphere tip
         ("padding", "i4"),
     ],
@@ -369,13 +378,15 @@ CONTACT = np.dtype(
 CONTACT_KEY = np.dtype(
     [
         ("normal", "f8", 3),  # unit, scene
-        ("push", "f8", 3),  # CONTACT.displacement, m
+        ("push", "f8", 3),  # impulse on the second body, scene, N s
         ("body_id", "i4"),
         ("first_triangle", "i4"),  # of the body and of the tool, as in PROXIMITY
         ("second_triangle", "i4"),
         ("first_feature", "i4"),
         ("second_feature", "i4"),
         ("age", "i4"),  # as in CONTACT
+        ("slipped", "i4"),  # ticks until it, having slipped, counts as stuck
+        ("padding", "i4"),
     ],
     align=True,
 )
@@ -396,11 +407,68 @@ CONTACT_MEMORY = np.dtype(
 )
 """The contacts of a tool mesh in the last tick, and what the search for them in turns goes on with."""
 
+MAX_PAIR_CONTACTS = 8
+"""Contacts kept of a pair of bodies."""
+
+BODY_CONTACT = np.dtype(
+    [
+        ("point_first", "f8", 3),  # of the first body's surface, its frame, m
+        ("point_second", "f8", 3),  # of the second's, its frame, m
+        ("normal", "f8", 3),  # unit, from the first to the second, frame of the first
+        ("push", "f8", 3),  # impulse on the second body in the last step, scene, N s
+        ("gap", "f8"),  # at the start of this step, m
+        ("first_triangle", "i4"),  # this and the next ones as in PROXIMITY
+        ("second_triangle", "i4"),
+        ("first_feature", "i4"),
+        ("second_feature", "i4"),
+        ("age", "i4"),  # as in CONTACT
+        ("slipped", "i4"),  # ticks until it, having slipped, counts as stuck
+    ],
+    align=True,
+)
+"""A contact of two bodies of which at least one moves."""
+
+PAIR = np.dtype(
+    [
+        ("front", FRONT),
+        ("contacts", BODY_CONTACT, (MAX_PAIR_CONTACTS,)),
+        ("listed", "f8"),  # FRONT.travelled when its contacts were listed, m
+        ("first", "i4"),  # bodies; -1: the row is not in use
+        ("second", "i4"),
+        ("count", "i4"),  # of contacts
+        ("complete", "i4"),  # 1: they are all that there were when they were listed
+    ],
+    align=True,
+)
+"""Two bodies that were near to one another in the last step, at least one of which moves."""
+
+PAIR_TABLE = np.dtype(
+    [
+        ("count", "i4"),  # of pairs in use
+        ("turn", "i4"),  # of these, by order: with which the listing of contacts goes on
+        ("contacts", "i4"),  # of this step, the tool's included
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""State of the table of pairs."""
+
+CONTACT_PLACE = np.dtype(
+    [
+        ("pair", "i4"),  # row of the table of pairs; -1: the tool's
+        ("row", "i4"),  # of its contacts; of the tool's in the report
+        ("first", "i4"),  # bodies; the tool's number is that of bodies in all
+        ("second", "i4"),
+    ],
+    align=True,
+)
+"""Where a contact of this step is kept."""
+
 CONTACT_CANDIDATE = np.dtype(
     [
         ("point", "f8", 3),  # as in CONTACT
         ("normal", "f8", 3),
-        ("push", "f8", 3),  # of the last step, m; zero for a new one
+        ("push", "f8", 3),  # of the last step, N s; zero for a new one
         ("gap", "f8"),
         ("rank", "f8"),  # the gap, a little less for what was in the table before, m
         ("x", "f8"),  # place in the plane of its group, m
@@ -414,7 +482,9 @@ CONTACT_CANDIDATE = np.dtype(
         ("second_id", "i4"),
         ("known", "i4"),  # 0: new; 1: a neighbour of it was in the table; 2: it was itself
         ("age", "i4"),
+        ("slipped", "i4"),
         ("picked", "i4"),  # times that it was picked, 2 at most
+        ("padding", "i4"),
     ],
     align=True,
 )
@@ -452,7 +522,11 @@ PROXY = np.dtype(
     [
         ("position", "f8", 3),  # tip centre, scene, m
         ("orientation", "f8", 4),  # the tool's; a sphere tip turns freely
-        ("sliding", "u1", 64),  # per body (index modulo 64): ticks until its contact, having slipped, counts as stuck
+        (
+            "sliding",
+            "u1",
+            64,
+        ),  # sphere tip, per body (modulo 64): ticks until its contact, having slipped, sticks
         ("stride", "f8"),  # tool mesh: share of the longest stride that the next pass asks about
     ],
     align=True,
@@ -463,6 +537,12 @@ STEP_INPUT = np.dtype(
     [
         ("goal_position", "f8", 3),  # where the hand wants the tip centre, scene, m
         ("goal_orientation", "f8", 4),
+        ("goal_velocity", "f8", 3),  # how fast both move: what a damper compares with, m/s and rad/s, scene
+        ("goal_angular_velocity", "f8", 3),
+        ("stiffness", "f8"),  # of the spring that pulls the tip centre there, N/m; 0: no hand holds the tool, it stays
+        ("rotational_stiffness", "f8"),  # N m/rad
+        ("damping", "f8"),  # of a tool with mass, N s/m
+        ("rotational_damping", "f8"),  # N m s/rad
     ],
     align=True,
 )
@@ -471,8 +551,11 @@ BUDGET = np.dtype(
     [
         ("units", "i4"),  # node visits + triangle tests, for the whole tick
         ("passes", "i4"),  # straight passes of the tip (<= MAX_PATH - 1)
-        ("sweeps", "i4"),  # contact-solver sweeps per pass
-        ("padding", "i4"),
+        ("sweeps", "i4"),  # contact-solver sweeps per pass, and per island of bodies
+        (
+            "visits",
+            "i4",
+        ),  # contacts that the solver may visit in all sweeps over all islands; 0: only sweeps count
     ],
     align=True,
 )
@@ -483,6 +566,11 @@ STEP_REPORT = np.dtype(
         ("smallest_gap", "f8"),  # over the contact table, tip sphere to surface, m; -1 when the table is empty
         ("fraction", "f8"),  # part of the last wanted pass that was executed, 0..1
         ("residual", "f8"),  # worst violation left by the contact solve, m
+        ("body_fraction", "f8"),  # least part of its motion that a moving body executed, 0..1
+        ("body_gap", "f8"),  # over the contacts of bodies with each other, m; -1 without any
+        ("body_residual", "f8"),  # worst natural-map residual of an island
+        ("energy", "f8"),  # of the free bodies, kinetic and potential (0 at the scene's origin), J
+        ("bodies_digest", "u8"),  # of all poses and velocities of moving bodies, see rtcore.dynamics.digest
         ("path", "f8", (MAX_PATH, 3)),  # tip centre way points, scene, m; rows after path_count are zero
         ("contacts", CONTACT, (MAX_CONTACTS,)),  # rows after contact_count are zero
         ("path_count", "i4"),
@@ -491,6 +579,10 @@ STEP_REPORT = np.dtype(
         ("passes_used", "i4"),
         ("sweeps_used", "i4"),
         ("degraded", "i4"),  # DEGRADED_* bits
+        ("body_contacts", "i4"),  # of bodies with each other
+        ("islands", "i4"),  # of bodies that contacts join
+        ("stopped", "i4"),  # moving bodies that were stopped early
+        ("padding", "i4"),
     ],
     align=True,
 )

@@ -14,7 +14,8 @@ from rtcore.collision.front import coherent_contact
 from rtcore.collision.mesh_distance import mesh_distance
 from rtcore.collision.near_features import list_near
 from rtcore.collision.nearest import clearance
-from rtcore.dynamics.quasi_static import yield_to_contacts
+from rtcore.dynamics.constrained import constrain
+from rtcore.dynamics.inertia import BODY_INERTIA
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model
 from rtcore.motion import between
@@ -98,7 +99,8 @@ def parts() -> tuple[Part, ...]:
     pair = (nodes, triangles, index, index, placement, number, work, hit)
     contact = (nodes, triangles, relative, query, front, entries, work, counters, hit)
     near = (nodes, triangles, front, entries, placement, number, counters, numba.from_dtype(PROXIMITIES), count)
-    carried = (model, state, budget, report)
+    tip = (model, state, budget, report)
+    mesh = (model, state, goal, budget, report)
     return (
         Part("quaternions", FIRST, _spatial),
         Part("motions", FIRST, compiler(between, motion, count, place, turn, place, turn, place)),
@@ -106,21 +108,20 @@ def parts() -> tuple[Part, ...]:
         Part("distance of meshes", FIRST, compiler(mesh_distance, *pair)),
         Part("meshes in motion", FIRST, compiler(coherent_contact, *contact)),
         Part("near features", FIRST, compiler(list_near, *near)),
-        Part("mesh tool", FIRST, compiler(mesh_tool.follow, *carried)),
+        Part("mesh tool", FIRST, compiler(mesh_tool.follow, *mesh)),
         Part("contacts of meshes", SECOND, compiler(update_contacts, model, state, report)),
-        Part("yielding to contacts", SECOND, compiler(yield_to_contacts, model, state, place, place, count, report)),
+        Part("contact equations", SECOND, compiler(constrain, model, state, goal, place, place, budget, report)),
         Part("bounding trees", SECOND, _trees),
         Part("clearance", SECOND, compiler(clearance, model, state, types.Array(number, 1, "C"))),
-        Part("sphere tip", SECOND, compiler(probe.follow, *carried)),
+        Part("sphere tip", SECOND, compiler(probe.follow, *tip)),
         Part("step", LAST, compiler(step, model, state, goal, budget, report)),
     )
 
 
 def empty_tables() -> tuple[Model, State]:
     """A model and a state without content, of the very types that kernels are compiled for."""
-    model = Model(
-        np.zeros(1, WORLD), np.zeros(0, BODY), np.zeros(0, MESH), np.zeros(0, BOX_NODE), np.zeros(0, TRIANGLE)
-    )
+    bodies, meshes, nodes, triangles = (np.zeros(0, dtype) for dtype in (BODY, MESH, BOX_NODE, TRIANGLE))
+    model = Model(np.zeros(1, WORLD), bodies, meshes, nodes, triangles, np.zeros(1, BODY_INERTIA))
     model.world["tool_mesh_id"] = -1
     return model, make_state(model, (0.0, 0.0, 0.0))
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from rtcore.geometry.tree import build_tree
 from rtcore.model import ModelBuilder
-from rtcore.state import make_state
+from rtcore.state import make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, STEP_REPORT
 from tools.exact.intersect import near_pairs, posed, triangles_meet
 from tools.exact.triangles import PAD, bounds, gaps_along
 
@@ -76,7 +76,7 @@ class MeshTool:
         self.others = np.concatenate(
             [posed(corners(mesh), pose[:3], pose[3:]) for mesh, pose in zip(bodies, poses, strict=True)]
         )
-        self.input = np.zeros(1, STEP_INPUT)
+        self.input = make_input(1.0, turning)
         self.budget = np.zeros(1, BUDGET)
         self.budget[0] = (*budget, 0)
         self.reports = np.zeros(1, STEP_REPORT)

@@ -114,6 +114,16 @@ def _recall(memory: Any, row: Any, normal: Vector) -> tuple[int, int, int]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _slipping(memory: Any, body_id: int) -> int:
+    """Ticks until a new contact counts as stuck, where others of the same body slip: it comes into their motion."""
+    ticks = 0
+    for m in range(memory.count):
+        if memory.rows[m].body_id == body_id:
+            ticks = max(ticks, memory.rows[m].slipped)
+    return ticks
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _bits(memory: Any) -> tuple[int, int]:
     """Masks of the numbers, modulo 64, of the body's and of the tool's triangles in the last table."""
     first = 0
@@ -159,14 +169,8 @@ def _touching_normal(triangles: Any, row: Any, tool: Quaternion, turn: Quaternio
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _collect(model: tuple, state: tuple) -> int:
+def _collect(world: Any, triangles: Any, poses: Any, tool: Quaternion, proximities: Any, memory: Any, work: Any) -> int:
     """Write what is a contact of its own to the candidates of the working memory and return how many there are."""
-    world = model.world[0]
-    triangles = model.triangles
-    proximities = state.query_work[0].proximities
-    work = state.contact_work[0]
-    memory = state.contact_memory[0]
-    tool = quaternion(state.proxy[0].orientation)
     mask = 1
     while mask < 2 * proximities.count:
         mask *= 2
@@ -179,7 +183,7 @@ def _collect(model: tuple, state: tuple) -> int:
     turn = to_tool = tool
     for i in range(proximities.count):
         row = proximities.rows[i]
-        pose = state.poses[row.body_id]
+        pose = poses[row.body_id]
         if row.body_id != body_id:
             body_id = row.body_id
             turn = quaternion(pose.orientation)
@@ -211,6 +215,7 @@ def _collect(model: tuple, state: tuple) -> int:
         candidate.picked = 0
         candidate.known, candidate.age, before = _recall(memory, row, normal)
         put_vector(candidate.push, vector(memory.rows[before].push) if before >= 0 else (0.0, 0.0, 0.0))
+        candidate.slipped = memory.rows[before].slipped if before >= 0 else _slipping(memory, row.body_id)
         candidate.rank = row.distance - (SAME_GAP * world.eps_safety if candidate.known > 0 else 0.0)
     return count
 
@@ -445,13 +450,13 @@ def _drop_seed(work: Any, group: int, depth: float) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _share_out(work: Any, groups: int) -> int:
+def _share_out(work: Any, groups: int, most: int) -> int:
     """Choose among the picks of the groups: one of each in turn, in each turn known ones first; return how many."""
     count = 0
-    for turn in range(MAX_CONTACTS):
+    for turn in range(most):
         for fresh in range(2):
             for group in range(groups):
-                if turn >= work.pick_count[group] or count == MAX_CONTACTS:
+                if turn >= work.pick_count[group] or count == most:
                     continue
                 pick = work.picks[group, turn]
                 if (work.candidates[pick].known == 0) == (fresh == 1):
@@ -496,7 +501,7 @@ def _remember(memory: Any, work: Any, count: int, groups: int) -> None:
         put_vector(key.normal, (0.0, 0.0, 0.0))
         put_vector(key.push, (0.0, 0.0, 0.0))
         key.body_id = key.first_triangle = key.second_triangle = 0
-        key.first_feature = key.second_feature = key.age = 0
+        key.first_feature = key.second_feature = key.age = key.slipped = 0
     memory.count = count
     memory.known = known
 
@@ -511,6 +516,7 @@ def _put_key(key: Any, candidate: Any) -> None:
     key.first_feature = candidate.first_feature
     key.second_feature = candidate.second_feature
     key.age = candidate.age
+    key.slipped = candidate.slipped
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -534,6 +540,32 @@ def _write(model: tuple, work: Any, count: int, report: np.void) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def choose_contacts(
+    world: Any, triangles: Any, poses: Any, tool: Quaternion, proximities: Any, memory: Any, work: Any, most: int
+) -> tuple[int, int]:
+    """Choose the contacts among some proximities: (how many, of how many groups they are picks).
+
+    world: WORLD; triangles: TRIANGLE table; poses: POSE table with the first body of each proximity in its row; tool:
+    orientation of the second one; proximities: PROXIMITIES, memory: CONTACT_MEMORY and work: CONTACT_WORK records;
+    most: contacts wanted. They are work.candidates[work.chosen[i]], nearest first. The result is a function of the
+    set of proximities and of the memory, whatever the order in which they are listed.
+    """
+    last = _collect(world, triangles, poses, tool, proximities, memory, work)
+    for i in range(last):
+        work.order[i] = i
+    first = 0
+    groups = 0
+    while first < last and groups < MAX_CONTACTS:
+        end = _group(work, first, last)
+        _reduce(work, groups, first, end, world.eps_safety)
+        groups += 1
+        first = end
+    count = _share_out(work, groups, most)
+    _sort_chosen(work, count)
+    return count, groups
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def update_contacts(model: tuple, state: tuple, report: np.void) -> None:
     """Fill report.contacts with the contacts of a tool mesh among the proximities of this step, nearest first.
 
@@ -541,24 +573,18 @@ def update_contacts(model: tuple, state: tuple, report: np.void) -> None:
     record. A contact is there from a gap of eps_safety + ENTRY (eps_break - eps_safety) on until it reaches eps_break.
     The first row has the least gap of all, or one that differs from it by no more than 2 SAME_GAP eps_safety.
     DEGRADED_CONTACTS is set when the proximities are incomplete, and not for what is left out here: corners that add
-    little to the area of their group, or groups beyond the MAX_CONTACTS nearest ones. The result is a function of the
-    set of proximities and of the last table, whatever the order in which they are listed.
+    little to the area of their group, or groups beyond the MAX_CONTACTS nearest ones.
     Work: each candidate is looked at a bounded number of times per group and pick.
     """
     if state.query_work[0].proximities.incomplete != 0:
         report.degraded |= DEGRADED_CONTACTS
     work = state.contact_work[0]
-    last = _collect(model, state)
-    for i in range(last):
-        work.order[i] = i
-    first = 0
-    groups = 0
-    while first < last and groups < MAX_CONTACTS:
-        end = _group(work, first, last)
-        _reduce(work, groups, first, end, model.world[0].eps_safety)
-        groups += 1
-        first = end
-    count = _share_out(work, groups)
-    _sort_chosen(work, count)
-    _remember(state.contact_memory[0], work, count, groups)
+    memory = state.contact_memory[0]
+    tool = quaternion(state.proxy[0].orientation)
+    # fmt: off
+    count, groups = choose_contacts(
+        model.world[0], model.triangles, state.poses, tool, state.query_work[0].proximities, memory, work, MAX_CONTACTS,
+    )
+    # fmt: on
+    _remember(memory, work, count, groups)
     _write(model, work, count, report)

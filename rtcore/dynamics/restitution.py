@@ -38,6 +38,9 @@ from rtcore.solvers.problem import ContactProblem, relative_velocity
 SHY = 1.0 - 2.0**-46
 """By so much shares stay below the root of the energy, more than the rounding of the sums that it is made of."""
 
+SLIGHT = 2.0**-46
+"""Share of the work that contacts exchange by which their sum may seem to be a gain: rounding."""
+
 IMPACT = np.dtype(
     [
         ("restitution", "f8"),  # Newton's coefficient of the pair, 0..1
@@ -118,6 +121,33 @@ def kinetic_energy_change(problem: ContactProblem, first: int, last: int) -> flo
         for k in range(3):
             total += 0.5 * equation.impulse[k] * _effect(equation, k)
     return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def limit_gain(problem: ContactProblem, first: int, last: int) -> float:
+    """Scale the impulses of an island down where they would add kinetic energy: the factor, 1 where they do not.
+
+    Those of contacts that do not bounce never add any, in the norm of the movers, if they obey Coulomb's law; those of
+    a solver that was stopped early may. Velocities must belong to impulses, and belong to them afterwards.
+    """
+    power = 0.0
+    curvature = 0.0
+    exchanged = 0.0
+    for i in range(first, last):
+        equation = problem.equations[i]
+        work = _power(problem, i, equation.impulse)
+        power += work
+        exchanged += abs(work)
+        for k in range(3):
+            curvature += equation.impulse[k] * _effect(equation, k)
+    if power + 0.5 * curvature <= SLIGHT * exchanged:
+        return 1.0
+    factor = _root(0.0, power, curvature) if curvature > 0.0 else 0.0
+    for i in range(first, last):
+        for k in range(3):
+            problem.equations[i].impulse[k] *= factor
+    relative_velocity(problem, first, last)
+    return factor
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

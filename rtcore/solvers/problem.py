@@ -258,7 +258,13 @@ def _add_motion(target: np.ndarray, jacobian: np.ndarray, velocity: np.ndarray) 
 @njit(cache=True, nogil=True, error_model="numpy")
 def free_velocity(problem: ContactProblem) -> None:
     """Add the relative velocities that the movers have, J v in m/s, to the free ones of all contacts."""
-    for i in range(problem.size[0].contacts):
+    add_velocity(problem, 0, problem.size[0].contacts)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_velocity(problem: ContactProblem, first: int, last: int) -> None:
+    """Add the relative velocities that the movers have, J v in m/s, to the free ones of contacts first .. last - 1."""
+    for i in range(first, last):
         equation = problem.equations[i]
         if equation.first >= 0:
             _add_motion(equation.free, equation.jacobian_first, problem.movers[equation.first].velocity)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rtcore.dynamics.inertia import BODY_INERTIA
 from rtcore.model import Model
 from rtcore.tables import BODY, BOX_NODE, MESH, TRIANGLE, WORLD
 
@@ -27,7 +28,7 @@ def model_of(
         bodies["position"] = positions
     triangles = np.zeros(int(table["triangle_count"].sum()), TRIANGLE)
     triangles["vertices"] = np.concatenate(shown)
-    return Model(world, bodies, table, np.zeros(1, BOX_NODE), triangles)
+    return Model(world, bodies, table, np.zeros(1, BOX_NODE), triangles, np.zeros(len(bodies) + 1, BODY_INERTIA))
 
 
 def ball_mesh(radius: float = 0.05, subdivisions: int = 3) -> np.ndarray:

@@ -10,9 +10,9 @@ from haptics.posing import pose_body, winding_number
 from haptics.states import CommandKind, Reason
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model, ModelBuilder
-from rtcore.state import make_state
+from rtcore.state import make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, HELD, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, HELD, STEP_REPORT
 
 
 def model_of(vertices: np.ndarray, faces: np.ndarray, position=(0.0, 0.0, 0.0)) -> Model:
@@ -111,7 +111,7 @@ def test_a_body_posed_anew_stops_a_mesh_as_tool_where_it_is_now():
     """What was known of the old distance must not count: the tool drives 0.3 m towards a box put in its way."""
     model = tool_model((0.05 * CORNERS, FACES), (0.1 * CORNERS, FACES), (5.0, 0.0, 0.0))
     state = make_state(model, (0.0, 0.0, 0.0))
-    wanted, budget, report = np.zeros(1, STEP_INPUT), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
+    wanted, budget, report = make_input(), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
     wanted["goal_orientation"][0, 3] = 1.0
     budget[0] = (20000, 8, 50, 0)
     for _ in range(3):

@@ -12,9 +12,9 @@ from haptics.tick import tick
 from haptics.touch import make_touch
 from rtcore.geometry.tree import build_tree
 from rtcore.model import ModelBuilder
-from rtcore.state import make_state
+from rtcore.state import make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, STEP_REPORT
 
 
 def session(rig: Rig, ticks: int, seed: int, keep: list) -> None:
@@ -134,7 +134,7 @@ def mesh_model():
 
 def slide(model, state, first: int, last: int) -> list[bytes]:
     """The reports of steps in which the tool slides over the plate and runs against a block."""
-    asked, budget, report = np.zeros(1, STEP_INPUT), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
+    asked, budget, report = make_input(), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
     budget[0] = (20000, 8, 50, 0)
     kept = []
     for k in range(first, last):

@@ -7,9 +7,9 @@ import probe_truth as truth
 
 from rtcore.geometry.tree import build_tree
 from rtcore.model import ModelBuilder
-from rtcore.state import make_state
+from rtcore.state import make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, STEP_REPORT
 
 EPS = (2e-5, 5e-5, 1e-4)
 """Alert, safety and break distance of the test scenes, which are about 0.2 m large."""
@@ -57,7 +57,7 @@ class Probe:
         self.alert, self.safety, self.forget = eps
         self.model = builder.build(radius, (0.0, 0.0, 0.0), *eps)
         self.state = make_state(self.model, start)
-        self.input = np.zeros(1, STEP_INPUT)
+        self.input = make_input()
         self.input["goal_orientation"][0, 3] = 1.0
         self.budget = np.zeros(1, BUDGET)
         self.budget[0] = (*budget, 0)

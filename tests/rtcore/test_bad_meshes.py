@@ -6,9 +6,9 @@ from scipy.spatial.transform import Rotation
 
 from rtcore.geometry.tree import build_tree
 from rtcore.model import ModelBuilder
-from rtcore.state import make_state
+from rtcore.state import make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, STEP_REPORT
 from tools.exact.intersect import judge, posed
 
 EPS = (5e-5, 1e-4, 2.5e-4)
@@ -88,7 +88,7 @@ def drive(body, tool, start, seed=0, ticks=45):
     tool_mesh = -1 if tool is None else builder.add_mesh(*build_tree(*tool))
     model = builder.build(BALL if tool is None else 0.0, (0.0, 0.0, 0.0), *EPS, tool_mesh_id=tool_mesh)
     state = make_state(model, start)
-    wanted, budget, report = np.zeros(1, STEP_INPUT), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
+    wanted, budget, report = make_input(), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
     budget[0] = (20000, 8, 50, 0)
     wanted["goal_orientation"][0, 3] = 1.0
     goal = np.array(start, float)

@@ -12,8 +12,9 @@ from bridge.recordings import read_recording
 from bridge.scene.mesh import read_mesh
 from bridge.scene.paths import resolve
 from bridge.scene.primitives import make_primitive
+from rtcore.state import make_input
 from rtcore.step import step
-from rtcore.tables import BUDGET, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, STEP_REPORT
 from tools.bench.common import Figure, Progress, Result, percentiles
 from tools.bench.session import Session
 from tools.passage import passages, tip_path
@@ -174,7 +175,7 @@ def contact_cost(mesh_name: str, ticks: int = 4000) -> dict:
         [wide[0] * np.sin(1.9 * t), wide[1] * np.sin(2.7 * t), (high - low)[2] * (0.5 - 0.1 * np.minimum(t, 1.0))]
     )
     goal = np.concatenate([_approach(start, goal[0]), goal])
-    entry, report, budget = np.zeros(1, STEP_INPUT), np.zeros(1, STEP_REPORT), np.zeros(1, BUDGET)
+    entry, report, budget = make_input(), np.zeros(1, STEP_REPORT), np.zeros(1, BUDGET)
     budget[0] = session.assembly.budget[0]
     entry["goal_orientation"] = (0.0, 0.0, 0.0, 1.0)
     entry["goal_position"] = start

@@ -11,9 +11,9 @@ from bridge.assemble import EPS_SHARES
 from bridge.config import Budget
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model, ModelBuilder
-from rtcore.state import State, make_state
+from rtcore.state import State, make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, COUNTERS, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, COUNTERS, STEP_REPORT
 from tools.scenes import Phase, Scene
 from tools.scenes.clearance import placed
 
@@ -94,7 +94,7 @@ class Carrier:
     def __init__(self, loaded: Loaded, phase: Phase, units: int | None = None) -> None:
         self.model = loaded.model
         self.state: State = make_state(self.model, phase.poses[0, :3].tolist(), phase.poses[0, 3:].tolist())
-        self.entry, self.budget, self.report = np.zeros(1, STEP_INPUT), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
+        self.entry, self.budget, self.report = make_input(), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
         usual = Budget()
         self.budget[0] = (usual.units if units is None else units, usual.passes, usual.sweeps, 0)
         self.settled = 0

@@ -14,9 +14,9 @@ from rtcore.collision.contact_set import ENTRY, SAME_GAP, update_contacts
 from rtcore.collision.features import FACE
 from rtcore.geometry.tree import build_tree
 from rtcore.model import ModelBuilder
-from rtcore.state import make_state
+from rtcore.state import make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, DEGRADED_CONTACTS, MAX_CONTACTS, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, DEGRADED_CONTACTS, MAX_CONTACTS, STEP_REPORT
 
 EPS = (1e-4, 2e-4, 5e-4)
 GAP = 3e-4
@@ -59,7 +59,7 @@ class Tool:
 
     def move(self, position, orientation=LEVEL):
         """Contacts where the tool is, while it moves on to a pose."""
-        asked, budget = np.zeros(1, STEP_INPUT), np.zeros(1, BUDGET)
+        asked, budget = make_input(), np.zeros(1, BUDGET)
         asked["goal_position"], asked["goal_orientation"] = position, orientation
         budget[0] = (10**6, 8, 0, 0)
         step(self.model, self.state, asked[0], budget[0], self.record[0])

@@ -16,9 +16,9 @@ from rtcore.collision.pair_state import make_front, make_query_work
 from rtcore.geometry.tree import build_tree
 from rtcore.mesh_tool import LISTING
 from rtcore.model import ModelBuilder
-from rtcore.state import make_state
+from rtcore.state import make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, DEGRADED_CONTACTS, RELATIVE, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, DEGRADED_CONTACTS, RELATIVE, STEP_REPORT
 
 REACH = 0.15
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
@@ -217,7 +217,7 @@ def test_sheets_along_one_another_have_their_contacts_in_every_tick():
     mesh_id = builder.add_mesh(*build_tree(plate, faces))
     builder.add_body(mesh_id)
     model = builder.build(0.0, (0.0, 0.0, 0.0), *eps, mesh_id)
-    asked, record = np.zeros(1, STEP_INPUT), np.zeros(1, STEP_REPORT)
+    asked, record = make_input(), np.zeros(1, STEP_REPORT)
     asked["goal_orientation"] = UPRIGHT
 
     def contacts(state, goal, units):

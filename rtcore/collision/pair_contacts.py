@@ -1,0 +1,188 @@
+"""Contacts of pairs of bodies: listed anew where bodies move along one another, carried along where they rest.
+
+A contact is a point of each body in its own frame, and a normal in that of the first. While no point of the second body
+can have moved against the first by more than RIDING eps_safety since the pair was listed, the points are only looked at
+where their bodies are now: what rests costs next to nothing. Listing goes on in turns where the units of a tick do not
+suffice for all; a pair that waits for its turn keeps its contacts, and DEGRADED_CONTACTS is set.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rtcore.collision.contact_set import choose_contacts
+from rtcore.collision.near_features import list_near
+from rtcore.collision.overlap import place_pair
+from rtcore.collision.pair_slots import drop_contacts
+from rtcore.motion import still
+from rtcore.spatial import (
+    add,
+    conjugate,
+    dot,
+    put_vector,
+    quaternion,
+    rotate,
+    scaled,
+    subtract,
+    to_body,
+    to_scene,
+    vector,
+)
+from rtcore.tables import DEGRADED_CONTACTS, MAX_PAIR_CONTACTS
+
+RIDING = 1e-3
+"""Share of eps_safety by which bodies may move against one another while their contacts are but carried along."""
+LEAST_PAIR_LISTING = 8
+"""Units that the listing of a pair begins with at least."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def update_pair_contacts(model: tuple, state: tuple, units: int, report: np.void) -> int:
+    """Bring the contacts of all pairs of bodies up to date with where the bodies are; return the units left.
+
+    model: Model; state: State, its table of pairs as of this step; units: of work allowed, of which the last pair may
+    take some more; report: STEP_REPORT record, DEGRADED_CONTACTS set where a pair had to wait.
+    """
+    pairs = state.pairs
+    table = pairs.table[0]
+    riding = RIDING * model.world[0].eps_safety
+    left = units
+    at = table.turn if table.turn < table.count else 0
+    table.turn = 0
+    waiting = False
+    for _ in range(table.count):
+        row = pairs.order[at]
+        pair = pairs.rows[row]
+        moved = pair.front.travelled + pair.front.ahead - pair.listed
+        if pair.complete == 0 or not moved <= riding:
+            if left > 0:
+                left = _list(model, state, row, left)
+            if pair.complete == 0:
+                report.degraded |= DEGRADED_CONTACTS
+                if not waiting:
+                    waiting = True
+                    table.turn = at
+                _carry(model, state, pair)
+        else:
+            _carry(model, state, pair)
+        at = at + 1 if at + 1 < table.count else 0
+    return max(left, 0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _carry(model: tuple, state: tuple, pair: Any) -> None:
+    """Look at the contacts of a pair where its bodies are now; what has gone beyond eps_break is dropped."""
+    first = state.poses[pair.first]
+    second = state.poses[pair.second]
+    turn = quaternion(first.orientation)
+    kept = 0
+    for i in range(pair.count):
+        contact = pair.contacts[i]
+        normal = rotate(turn, vector(contact.normal))
+        way = subtract(to_scene(second, vector(contact.point_second)), to_scene(first, vector(contact.point_first)))
+        contact.gap = dot(way, normal)
+        if contact.gap < model.world[0].eps_break:
+            if kept < i:
+                _copy(pair.contacts[kept], contact)
+            pair.contacts[kept].age = min(pair.contacts[kept].age, 2**31 - 2) + 1
+            kept += 1
+    drop_contacts(pair, kept)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _copy(target: Any, source: Any) -> None:
+    put_vector(target.point_first, vector(source.point_first))
+    put_vector(target.point_second, vector(source.point_second))
+    put_vector(target.normal, vector(source.normal))
+    put_vector(target.push, vector(source.push))
+    target.gap = source.gap
+    target.first_triangle = source.first_triangle
+    target.second_triangle = source.second_triangle
+    target.first_feature = source.first_feature
+    target.second_feature = source.second_feature
+    target.age = source.age
+    target.slipped = source.slipped
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _list(model: tuple, state: tuple, row: int, units: int) -> int:
+    """List the contacts of a pair anew where its bodies are now: units left. Unfinished lists change nothing."""
+    pairs = state.pairs
+    pair = pairs.rows[row]
+    front = pair.front
+    work = state.query_work[0]
+    world = model.world[0]
+    relative = state.scratch[0].relative
+    first = state.poses[pair.first]
+    second = state.poses[pair.second]
+    still(relative.first, vector(first.position), quaternion(first.orientation))
+    still(relative.second, vector(second.position), quaternion(second.orientation))
+    root = model.nodes[front.second_root]
+    place_pair(relative, vector(root.centre), root.radius, 0.0, 0.0, work.start)
+    work.proximities.count = 0
+    work.proximities.incomplete = 0
+    front.walk = 0
+    front.walk_top = 0
+    # fmt: off
+    left, complete = list_near(
+        model.nodes, model.triangles, front, pairs.entries[row], work.start, world.eps_break, state.scratch[0].counters,
+        work.proximities, max(units, LEAST_PAIR_LISTING),
+    )
+    # fmt: on
+    if not complete or work.proximities.incomplete != 0:
+        pair.complete = 0
+        if pair.count > 0 or work.proximities.count == 0:
+            return left
+    for i in range(work.proximities.count):
+        work.proximities.rows[i].body_id = pair.first
+    memory = pairs.memory[0]
+    _recall_pair(pair, turned=quaternion(first.orientation), memory=memory)
+    chosen = state.contact_work[0]
+    turn = quaternion(second.orientation)
+    # fmt: off
+    count, _ = choose_contacts(
+        world, model.triangles, state.poses, turn, work.proximities, memory, chosen, MAX_PAIR_CONTACTS,
+    )
+    # fmt: on
+    back = conjugate(quaternion(first.orientation))
+    for i in range(count):
+        candidate = chosen.candidates[chosen.chosen[i]]
+        contact = pair.contacts[i]
+        normal = vector(candidate.normal)
+        point = vector(candidate.point)
+        put_vector(contact.point_first, to_body(first, point))
+        put_vector(contact.point_second, to_body(second, add(point, scaled(normal, candidate.gap))))
+        put_vector(contact.normal, rotate(back, normal))
+        put_vector(contact.push, vector(candidate.push))
+        contact.gap = candidate.gap
+        contact.first_triangle = candidate.first_triangle
+        contact.second_triangle = candidate.second_triangle
+        contact.first_feature = candidate.first_feature
+        contact.second_feature = candidate.second_feature
+        contact.age = candidate.age
+        contact.slipped = candidate.slipped
+    pair.count = max(pair.count, count)
+    drop_contacts(pair, count)
+    pair.complete = 1 if complete and work.proximities.incomplete == 0 else 0
+    pair.listed = front.travelled + front.ahead
+    return left
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _recall_pair(pair: Any, turned: tuple[float, float, float, float], memory: Any) -> None:
+    """Write the contacts of a pair to a memory of contacts; turned: orientation of its first body."""
+    for i in range(pair.count):
+        contact = pair.contacts[i]
+        key = memory.rows[i]
+        put_vector(key.normal, rotate(turned, vector(contact.normal)))
+        put_vector(key.push, vector(contact.push))
+        key.body_id = pair.first
+        key.first_triangle = contact.first_triangle
+        key.second_triangle = contact.second_triangle
+        key.first_feature = contact.first_feature
+        key.second_feature = contact.second_feature
+        key.age = contact.age
+        key.slipped = contact.slipped
+    memory.count = pair.count
+    memory.known = pair.count

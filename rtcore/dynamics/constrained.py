@@ -1,0 +1,351 @@
+"""What contacts make of the motions of a step: one solve per island, impacts, and the position pass.
+
+1. Each island is solved at the level of velocities (Coulomb's law, see rtcore.solvers), warm-started by what its
+   contacts pushed in the last step.
+2. Where bodies come together fast enough to bounce it is solved again for the rebound, and the rebound cut so that no
+   energy comes of it (rtcore.dynamics.restitution). Springs of a hand make no energy ledger; its tool does not bounce.
+3. Contacts that are nearer than eps_safety are not opened by this solve, which would turn a distance into a force, but
+   by another one without friction, a bounded share of the way per step; it changes motions and leaves velocities as
+   they are (the position pass).
+
+Source: Redon 2002, 3.5 and 3.6 (Gauss' principle, keep-away distances); Faure 1997, 6.1.3 and 6.1.4.
+"""
+
+import math
+from typing import Any
+
+from numba import njit
+
+from rtcore.dynamics.contact_rows import collect_contacts, gap_of, island_of, write_equations, yields
+from rtcore.dynamics.held_tool import load_tool, store_tool
+from rtcore.dynamics.restitution import begin_impacts, limit_gain, limit_rebound, pair_restitution, want_rebound
+from rtcore.dynamics.rigid_body import load_mover, store_mover
+from rtcore.solvers import newton
+from rtcore.solvers.gauss_seidel import solve_nncg
+from rtcore.solvers.problem import ContactProblem, add_velocity, apply_impulses, assemble, free_velocity
+from rtcore.spatial import Vector, add, length, put_vector, scaled, tangents, vector
+from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, DEGRADED_SOLVER, FREE, RESTICK_TICKS
+
+TOLERANCE = 1e-8
+"""Natural-map residual at which the solve ends..."""
+FINE = 1e-11
+"""... and where several bodies hang together: it is relative to the largest impulses, which are those of the heavy."""
+OPENING = 0.2
+"""Share of what is missing to eps_safety by which a step opens a contact."""
+OPENING_SWEEPS = 8
+"""Sweeps of the position pass."""
+YIELDING = 0.05
+"""Compliance of contacts in the position pass by the mobility of the bodies there: opposite ones may want too much."""
+UNSURE = 100.0
+"""Times what the solve left undone by which a contact must move to count as sliding."""
+ITERATION = 10
+"""Sweeps that one iteration of Newton's method counts for."""
+SQUEEZE = 4.0
+"""Most that a contact of the tool pushes in a warm start, by what the largest free motion at any would be in a pull."""
+SLIP = 1e-6
+"""Share of eps_alert by which a contact must move along its surface in one step to count as sliding."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def constrain(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vector, budget: Any, report: Any) -> None:
+    """Solve what contacts make of the free motion; movers then hold the velocities, velocities of bodies are kept.
+
+    model: Model; state: State, free bodies with the velocities that they would have without contacts, contacts up to
+    date; wanted: STEP_INPUT; shift (m), turn (rad): the whole way of the tool to its goal; budget: BUDGET; report:
+    STEP_REPORT. What each contact pushes goes into the report and into the memories of contacts.
+    """
+    collect_contacts(model, state, wanted, report)
+    load_movers(model, state, wanted, shift, turn)
+    write_equations(model, state, report)
+    _load_impacts(model, state, report)
+    problem = state.problem
+    assemble(problem)
+    if problem.size[0].incomplete != 0:
+        report.degraded |= DEGRADED_CONTACTS
+    free_velocity(problem)
+    count = problem.size[0].contacts
+    sweeps = max(budget.sweeps, 1)
+    if budget.visits > 0:
+        sweeps = max(min(sweeps, budget.visits // max(count, 1)), 1)
+    first = 0
+    while first < count:
+        last = _end_of_island(model, state, wanted, first, count)
+        _solve(model, state, wanted, first, last, sweeps, report)
+        first = last
+    _store(model, state)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def load_movers(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vector) -> None:
+    """Write all bodies that move, and the tool, to the movers of the contact problem."""
+    tool = len(model.bodies)
+    world = model.world[0]
+    movers = state.pairs.movers
+    for body_id in range(tool):
+        if movers[body_id] < 0:
+            continue
+        mover = state.problem.movers[movers[body_id]]
+        if model.bodies[body_id].kind == FREE:
+            load_mover(mover, state.velocities[body_id], state.poses[body_id], model.inertias[body_id], world.dt)
+        else:
+            _push_along(mover, state.velocities[body_id])
+    mover = state.problem.movers[movers[tool]]
+    orientation = state.proxy[0].orientation
+    load_tool(mover, state.velocities[tool], world, model.inertias[tool], orientation, wanted, shift, turn)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _push_along(mover: Any, velocity: Any) -> None:
+    """A mover that nothing stops."""
+    put_vector(mover.velocity[:3], vector(velocity.linear))
+    put_vector(mover.velocity[3:], vector(velocity.angular))
+    mover.inverse_mass = 0.0
+    for i in range(3):
+        for j in range(3):
+            mover.inverse_inertia[i, j] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _end_of_island(model: tuple, state: tuple, wanted: Any, first: int, count: int) -> int:
+    """The contact after the last one of the island that contact `first` begins."""
+    pairs = state.pairs
+    island = island_of(model, pairs.groups, wanted, pairs.places[1, first])
+    last = first + 1
+    while last < count and island_of(model, pairs.groups, wanted, pairs.places[1, last]) == island:
+        last += 1
+    return last
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _load_impacts(model: tuple, state: tuple, report: Any) -> None:
+    """Say which contacts bounce within this step, and take the velocities of their bodies at the instant.
+
+    A contact bounces that comes together fast enough, and would touch in this step. It may not close at all then.
+    """
+    pairs = state.pairs
+    problem = state.problem
+    world = model.world[0]
+    tool = len(model.bodies)
+    count = problem.size[0].contacts
+    for i in range(count):
+        place = pairs.places[1, i]
+        impact = pairs.impacts[i]
+        impact.restitution = 0.0
+        impact.rest_speed = 0.0
+        if place.second != tool:
+            one = model.inertias[place.first]
+            two = model.inertias[place.second]
+            impact.restitution = pair_restitution(one.restitution, two.restitution)
+            impact.rest_speed = max(one.rest_speed, two.rest_speed)
+    if begin_impacts(problem, pairs.impacts, 0, count) == 0:
+        return
+    for i in range(count):
+        place = pairs.places[1, i]
+        impact = pairs.impacts[i]
+        if impact.wanted > 0.0:
+            room = max(gap_of(state, place, report) - world.eps_safety, 0.0)
+            if impact.wanted * world.dt >= room * impact.restitution:
+                problem.equations[i].free[0] = 0.0
+                _at_the_instant(model, state, place.first)
+                _at_the_instant(model, state, place.second)
+            else:
+                impact.wanted = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _at_the_instant(model: tuple, state: tuple, body_id: int) -> None:
+    mover = state.pairs.movers[body_id]
+    if mover >= 0 and model.bodies[body_id].kind == FREE:
+        # fmt: off
+        load_mover(
+            state.problem.movers[mover], state.velocities[body_id], state.poses[body_id], model.inertias[body_id], 0.0,
+        )
+        # fmt: on
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solve(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, report: Any) -> None:
+    """Solve the island of the contacts first .. last - 1, and apply its impulses to the movers."""
+    pairs = state.pairs
+    problem = state.problem
+    result = state.solver_reports[0]
+    _tame(problem, pairs, wanted, model.world[0].dt, first, last)
+    _iterate(model, state, wanted, first, last, sweeps, report)
+    left = result.residual
+    undone = result.converged == 0
+    if _bounces(pairs, first, last):
+        want_rebound(problem, pairs.impacts, first, last)
+        _iterate(model, state, wanted, first, last, sweeps, report)
+        limit_rebound(problem, pairs.impacts, first, last)
+        left = max(left, result.residual)
+        undone |= result.converged == 0
+    elif limit_gain(problem, first, last) < 1.0:
+        undone = True
+    if undone:
+        report.degraded |= DEGRADED_SOLVER
+    apply_impulses(problem, first, last)
+    residual = left * _largest_free(problem, first, last) * model.world[0].dt
+    if _note(model, state, wanted, first, last, residual, report):
+        report.residual = residual
+    report.body_residual = max(report.body_residual, left)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _iterate(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, report: Any) -> None:
+    """Solve an island from the impulses that it holds: by Newton's method where several bodies hang together.
+
+    Sweeps carry a load through a stack by a body each, and what rests needs one of Newton's iterations.
+    """
+    problem = state.problem
+    settings = state.solver_settings[0]
+    result = state.solver_reports[0]
+    if _joins_bodies(model, state.pairs, wanted, first, last):
+        settings.tolerance = FINE
+        settings.sweeps = max(sweeps // ITERATION, 1)
+        newton.solve(problem, first, last, settings, state.newton_work, result)
+        report.sweeps_used += ITERATION * result.sweeps_used
+    else:
+        settings.tolerance = TOLERANCE
+        settings.sweeps = sweeps
+        solve_nncg(problem, first, last, settings, state.solver_work, result)
+        report.sweeps_used += result.sweeps_used
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _joins_bodies(model: tuple, pairs: tuple, wanted: Any, first: int, last: int) -> bool:
+    for i in range(first, last):
+        place = pairs.places[1, i]
+        if yields(model, wanted, place.first) and yields(model, wanted, place.second):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bounces(pairs: tuple, first: int, last: int) -> bool:
+    wanted = 0.0
+    for i in range(first, last):
+        wanted = max(wanted, pairs.impacts[i].wanted)
+    return wanted > 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _tame(problem: ContactProblem, pairs: tuple, wanted: Any, dt: float, first: int, last: int) -> None:
+    """Shrink a warm start of the tool's contacts that is out of proportion to the pull.
+
+    Contacts that wedge the tool by friction may squeeze it by any amount without moving it; from step to step that
+    would grow, and drown what the residual is measured by.
+    """
+    largest = 0.0
+    for i in range(first, last):
+        if pairs.places[1, i].pair < 0:
+            largest = max(largest, length(vector(problem.equations[i].impulse)))
+    most = SQUEEZE * _largest_free(problem, first, last) * wanted.stiffness * dt * dt
+    if largest > most:
+        for i in range(first, last):
+            if pairs.places[1, i].pair < 0:
+                equation = problem.equations[i]
+                put_vector(equation.impulse, scaled(vector(equation.impulse), most / largest))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _largest_free(problem: ContactProblem, first: int, last: int) -> float:
+    largest = 0.0
+    for i in range(first, last):
+        largest = max(largest, length(vector(problem.equations[i].free)))
+    return largest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residual: float, report: Any) -> bool:
+    """Write what each contact pushes and whether it slides; True when the tool is in the island. residual: m."""
+    pairs = state.pairs
+    world = model.world[0]
+    slip = max(SLIP * world.eps_alert, UNSURE * residual)
+    held = False
+    for i in range(first, last):
+        place = pairs.places[1, i]
+        equation = state.problem.equations[i]
+        r = equation.impulse
+        u = equation.velocity
+        slides = r[0] > 0.0 and math.hypot(u[1], u[2]) * world.dt > slip
+        normal = vector(equation.jacobian_second[0, :3])
+        if equation.second < 0:
+            normal = scaled(vector(equation.jacobian_first[0, :3]), -1.0)
+        one, two = tangents(normal)
+        push = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
+        if place.pair < 0:
+            held = True
+            key = state.contact_memory[0].rows[place.row]
+            contact = report.contacts[place.row]
+            put_vector(key.push, push)
+            key.slipped = RESTICK_TICKS if slides else max(key.slipped - 1, 0)
+            pull = wanted.stiffness * world.dt
+            put_vector(contact.displacement, scaled(push, 1.0 / pull if pull > 0.0 else 0.0))
+            contact.sliding = 1 if slides else 0
+        else:
+            touch = pairs.rows[place.pair].contacts[place.row]
+            put_vector(touch.push, push)
+            touch.slipped = RESTICK_TICKS if slides else max(touch.slipped - 1, 0)
+            report.body_contacts += 1
+            report.body_gap = touch.gap if report.body_gap < 0.0 else min(report.body_gap, touch.gap)
+    return held
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _store(model: tuple, state: tuple) -> None:
+    """Give the bodies what their movers received."""
+    tool = len(model.bodies)
+    movers = state.pairs.movers
+    for body_id in range(tool):
+        if movers[body_id] >= 0 and model.bodies[body_id].kind == FREE:
+            mover = state.problem.movers[movers[body_id]]
+            store_mover(state.velocities[body_id], mover, state.poses[body_id], model.inertias[body_id])
+    store_tool(state.velocities[tool], state.proxy[0], model.inertias[tool], state.problem.movers[movers[tool]])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def open_contacts(model: tuple, state: tuple, wanted: Any, report: Any) -> None:
+    """Add to the velocities of the movers what opens contacts nearer than eps_safety (the position pass).
+
+    Arguments as of `constrain`, whose problem must still be there. The movers then hold the velocities of the motions
+    of this step: what is added is the least one, in the kinetic norm, that opens those contacts by their share and
+    closes no other one.
+    """
+    problem = state.problem
+    count = problem.size[0].contacts
+    first = 0
+    while first < count:
+        last = _end_of_island(model, state, wanted, first, count)
+        _open_island(model, state, first, last, report)
+        first = last
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any) -> None:
+    world = model.world[0]
+    problem = state.problem
+    missing = 0.0
+    for i in range(first, last):
+        lacks = world.eps_safety - gap_of(state, state.pairs.places[1, i], report)
+        missing = max(missing, lacks if lacks > DEADBAND * world.eps_safety else 0.0)
+    if missing <= 0.0:
+        return
+    for i in range(first, last):
+        equation = problem.equations[i]
+        lacks = world.eps_safety - gap_of(state, state.pairs.places[1, i], report)
+        if lacks <= DEADBAND * world.eps_safety:
+            lacks = min(lacks, 0.0)
+        put_vector(equation.free, ((-OPENING * lacks if lacks > 0.0 else -lacks) / world.dt, 0.0, 0.0))
+        put_vector(equation.impulse, (0.0, 0.0, 0.0))
+        equation.friction = 0.0
+        own = problem.blocks[equation.diagonal].values
+        for k in range(3):
+            equation.compliance[k] = YIELDING * own[k, k]
+        for k in range(3):
+            own[k, k] += equation.compliance[k]
+    add_velocity(problem, first, last)
+    settings = state.solver_settings[0]
+    settings.tolerance = TOLERANCE
+    settings.sweeps = OPENING_SWEEPS
+    solve_nncg(problem, first, last, settings, state.solver_work, state.solver_reports[0])
+    apply_impulses(problem, first, last)

@@ -1,0 +1,221 @@
+"""The contacts of a step as equations, island by island: those of the tool, and those of bodies with each other.
+
+The relative velocity of a contact is that of the second body against the first along its normal, which points from the
+first to the second. A contact may close by what its gap is above eps_safety within the step, and no faster.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rtcore.dynamics.groups import group_of, join, separate
+from rtcore.dynamics.rigid_body import centre_of_mass
+from rtcore.spatial import (
+    Vector,
+    add,
+    cross,
+    dot,
+    put_vector,
+    quaternion,
+    rotate,
+    scaled,
+    subtract,
+    tangents,
+    to_scene,
+    vector,
+)
+from rtcore.tables import DEGRADED_CONTACTS, FREE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def yields(model: tuple, wanted: Any, body_id: int) -> bool:
+    """Do contacts move this body? The tool, whose number is that of bodies in all, if a hand holds it."""
+    if body_id == len(model.bodies):
+        return wanted.stiffness > 0.0
+    return model.bodies[body_id].kind == FREE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def collect_contacts(model: tuple, state: tuple, wanted: Any, report: Any) -> None:
+    """Write the places of all contacts that can move anything, by islands; the number of them into the table of pairs.
+
+    model: Model; state: State with contacts up to date; wanted: STEP_INPUT; report: STEP_REPORT with those of the tool.
+    Islands come in the order of their smallest body, contacts within them as they were found: the tool's, then those
+    of pairs. What there is no room for is left out and DEGRADED_CONTACTS set.
+    """
+    pairs = state.pairs
+    tool = len(model.bodies)
+    groups = pairs.groups
+    separate(groups)
+    found = pairs.places[0]
+    count = 0
+    for i in range(report.contact_count):
+        count = _add(model, groups, wanted, found, count, -1, i, report.contacts[i].body_id, tool, report)
+    for k in range(pairs.table[0].count):
+        row = pairs.order[k]
+        pair = pairs.rows[row]
+        for i in range(pair.count):
+            count = _add(model, groups, wanted, found, count, row, i, pair.first, pair.second, report)
+    pairs.table[0].contacts = count
+    report.islands = _sort_by_island(model, pairs, wanted, count)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add(
+    model: tuple,
+    groups: np.ndarray,
+    wanted: Any,
+    found: np.ndarray,
+    count: int,
+    pair: int,
+    row: int,
+    first: int,
+    second: int,
+    report: Any,
+) -> int:
+    """Note a contact down and join its bodies, if it moves any: number of contacts so far."""
+    one = yields(model, wanted, first)
+    two = yields(model, wanted, second)
+    if not one and not two:
+        return count
+    if count == len(found):
+        report.degraded |= DEGRADED_CONTACTS
+        return count
+    place = found[count]
+    place.pair = pair
+    place.row = row
+    place.first = first
+    place.second = second
+    if one and two:
+        join(groups, first, second)
+    return count + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def island_of(model: tuple, groups: np.ndarray, wanted: Any, place: Any) -> int:
+    """The smallest body of the island that a CONTACT_PLACE belongs to."""
+    return group_of(groups, place.first if yields(model, wanted, place.first) else place.second)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sort_by_island(model: tuple, pairs: tuple, wanted: Any, count: int) -> int:
+    """Write the places found in the order of their islands, by counting; return how many islands there are."""
+    starts = pairs.starts
+    for i in range(len(starts)):
+        starts[i] = 0
+    for i in range(count):
+        starts[island_of(model, pairs.groups, wanted, pairs.places[0, i]) + 1] += 1
+    islands = 0
+    for i in range(1, len(starts)):
+        if starts[i] > 0:
+            islands += 1
+        starts[i] += starts[i - 1]
+    for i in range(count):
+        source = pairs.places[0, i]
+        island = island_of(model, pairs.groups, wanted, source)
+        target = pairs.places[1, starts[island]]
+        starts[island] += 1
+        target.pair = source.pair
+        target.row = source.row
+        target.first = source.first
+        target.second = source.second
+    return islands
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _centre(model: tuple, state: tuple, body_id: int) -> Vector:
+    """What the velocity of a mover is that of: the centre of mass, of the tool the tip centre."""
+    if body_id == len(model.bodies):
+        return vector(state.proxy[0].position)
+    return centre_of_mass(state.poses[body_id], model.inertias[body_id])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill(jacobian: np.ndarray, sign: float, normal: Vector, one: Vector, two: Vector, arm: Vector) -> None:
+    """Write the Jacobian (3, 6) of a body by whose motion a contact at the end of the arm opens (sign 1) or closes."""
+    for k in range(3):
+        axis = normal if k == 0 else (one if k == 1 else two)
+        torque = cross(arm, axis)
+        for m in range(3):
+            jacobian[k, m] = sign * axis[m]
+            jacobian[k, 3 + m] = sign * torque[m]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def friction_of(model: tuple, first: int, second: int, slips: bool) -> float:
+    """Coefficient of two bodies: the geometric mean, as in Box2D and Jolt; against the tool that of the body."""
+    one = model.bodies[first]
+    mine = one.friction_kinetic if slips else one.friction_static
+    if second == len(model.bodies):
+        return mine
+    two = model.bodies[second]
+    other = two.friction_kinetic if slips else two.friction_static
+    return mine if mine == other else math.sqrt(mine * other)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def write_equations(model: tuple, state: tuple, report: Any) -> None:
+    """Write one equation per contact, with what it pushed in the last step as warm start.
+
+    model: Model; state: State, with the places of collect_contacts; report: STEP_REPORT. The free velocity of an
+    equation is what a contact may close by; that of the movers is still to be added (see problem.free_velocity).
+    """
+    pairs = state.pairs
+    problem = state.problem
+    count = pairs.table[0].contacts
+    problem.size[0].movers = len(problem.movers)
+    problem.size[0].contacts = count
+    for i in range(count):
+        place = pairs.places[1, i]
+        equation = problem.equations[i]
+        if place.pair < 0:
+            contact = report.contacts[place.row]
+            key = state.contact_memory[0].rows[place.row]
+            normal = vector(contact.normal)
+            point = vector(contact.point)
+            _write(model, state, equation, place, normal, point, contact.gap, vector(key.push), key.slipped != 0)
+        else:
+            touch = pairs.rows[place.pair].contacts[place.row]
+            pose = state.poses[place.first]
+            normal = rotate(quaternion(pose.orientation), vector(touch.normal))
+            point = to_scene(pose, vector(touch.point_first))
+            _write(model, state, equation, place, normal, point, touch.gap, vector(touch.push), touch.slipped != 0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _write(
+    model: tuple,
+    state: tuple,
+    equation: Any,
+    place: Any,
+    normal: Vector,
+    point: Vector,
+    gap: float,
+    push: Vector,
+    slips: bool,
+) -> None:
+    movers = state.pairs.movers
+    world = model.world[0]
+    one, two = tangents(normal)
+    equation.first = movers[place.first]
+    equation.second = movers[place.second]
+    if equation.first >= 0:
+        arm = subtract(point, _centre(model, state, place.first))
+        _fill(equation.jacobian_first, -1.0, normal, one, two, arm)
+    if equation.second >= 0:
+        arm = subtract(add(point, scaled(normal, gap)), _centre(model, state, place.second))
+        _fill(equation.jacobian_second, 1.0, normal, one, two, arm)
+    put_vector(equation.free, (max(gap - world.eps_safety, 0.0) / world.dt, 0.0, 0.0))
+    put_vector(equation.compliance, (0.0, 0.0, 0.0))
+    put_vector(equation.impulse, (dot(push, normal), dot(push, one), dot(push, two)))
+    equation.friction = friction_of(model, place.first, place.second, slips)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gap_of(state: tuple, place: Any, report: Any) -> float:
+    """The gap of a contact at the start of the step, m; place: CONTACT_PLACE."""
+    if place.pair < 0:
+        return report.contacts[place.row].gap
+    return state.pairs.rows[place.pair].contacts[place.row].gap

@@ -1,0 +1,169 @@
+"""Bodies that move by themselves during a step: what acts on them, the screws they follow, where they end.
+
+A step begins with the kick (gravity and drag for the whole step) and ends with every body at the time that is proven
+free for all bodies it might have met. A body that is stopped early has had too much of its kick: the energy m g . v
+(1 - u) dt that its way did not pay for is taken back, from the velocity of a body in free fall as the share of the kick
+itself, from one in contact by slowing it down as it goes, which leaves contacts as they are.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rtcore import motion as screws
+from rtcore.dynamics.rigid_body import (
+    centre_of_mass,
+    follow,
+    free_motion,
+    kinetic_energy,
+    potential_energy,
+    set_velocity,
+)
+from rtcore.motion import SCREW, from_twist, still
+from rtcore.spatial import (
+    dot,
+    normalise,
+    put_quaternion,
+    put_vector,
+    quaternion,
+    scaled,
+    subtract,
+    vector,
+)
+from rtcore.tables import FREE, KINEMATIC
+
+NOTHING = (0.0, 0.0, 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def kick(model: tuple, state: tuple) -> None:
+    """Change the velocities of free bodies by gravity and drag. model: Model; state: State."""
+    world = model.world[0]
+    gravity = vector(world.gravity)
+    for body_id in range(len(model.bodies)):
+        if model.bodies[body_id].kind == FREE:
+            # fmt: off
+            free_motion(
+                state.velocities[body_id], state.poses[body_id], model.inertias[body_id], gravity, NOTHING, NOTHING,
+                world.dt,
+            )
+            # fmt: on
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_by_velocity(model: tuple, state: tuple) -> None:
+    """Write the motions that bodies would have by the velocities of the movers; the others stand still.
+
+    model: Model; state: State with the velocities of this step in the movers of its contact problem.
+    """
+    dt = model.world[0].dt
+    movers = state.pairs.movers
+    for body_id in range(len(model.bodies)):
+        pose = state.poses[body_id]
+        motion = state.motions[body_id]
+        position = vector(pose.position)
+        orientation = quaternion(pose.orientation)
+        if movers[body_id] < 0:
+            still(motion, position, orientation)
+            continue
+        velocity = state.problem.movers[movers[body_id]].velocity
+        shift = scaled(vector(velocity[:3]), dt)
+        turn = scaled(vector(velocity[3:]), dt)
+        from_twist(motion, SCREW, position, orientation, shift, turn, centre_of_mass(pose, model.inertias[body_id]))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def place_bodies(model: tuple, state: tuple, report: Any) -> None:
+    """Put every body that moves where its motion has it at its time, and take back what it has had too much of.
+
+    model: Model; state: State with motions and times of this step; report: STEP_REPORT (body_fraction, stopped).
+    """
+    movers = state.pairs.movers
+    report.body_fraction = 1.0
+    report.stopped = 0
+    for body_id in range(len(model.bodies)):
+        if movers[body_id] < 0:
+            continue
+        u = state.pairs.times[body_id]
+        motion = state.motions[body_id]
+        pose = state.poses[body_id]
+        report.body_fraction = min(report.body_fraction, u)
+        if u < 1.0:
+            report.stopped += 1
+        if model.bodies[body_id].kind == KINEMATIC:
+            if u > 0.0:
+                position, orientation = screws.pose(motion, u)
+                put_vector(pose.position, position)
+                put_quaternion(pose.orientation, normalise(orientation))
+            continue
+        inertia = model.inertias[body_id]
+        velocity = state.velocities[body_id]
+        if u > 0.0:
+            follow(pose, velocity, inertia, motion, u)
+        if u < 1.0:
+            _take_back(model, state, body_id, 1.0 - u)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _take_back(model: tuple, state: tuple, body_id: int, share: float) -> None:
+    velocity = state.velocities[body_id]
+    world = model.world[0]
+    inertia = model.inertias[body_id]
+    kicked = scaled(vector(world.gravity), share * world.dt)
+    v = vector(velocity.linear)
+    if not _touches(state, body_id, len(model.bodies)):
+        put_vector(velocity.linear, subtract(v, kicked))
+        return
+    unpaid = inertia.mass * dot(v, kicked)
+    if unpaid <= 0.0:
+        return
+    linear, angular = kinetic_energy(velocity, inertia)
+    energy = linear + angular
+    factor = math.sqrt(max(1.0 - unpaid / energy, 0.0)) if energy > 0.0 else 1.0
+    pose = state.poses[body_id]
+    set_velocity(velocity, pose, inertia, scaled(v, factor), scaled(vector(velocity.angular), factor))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _touches(state: tuple, body_id: int, tool: int) -> bool:
+    """Has the body a contact of this step that pushes?"""
+    mover = state.pairs.movers[body_id]
+    problem = state.problem
+    for i in range(state.pairs.table[0].contacts):
+        equation = problem.equations[i]
+        if equation.first == mover or equation.second == mover:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def account(model: tuple, state: tuple, report: Any) -> None:
+    """Write the energy of the free bodies and the digest of all bodies that move to the STEP_REPORT."""
+    gravity = vector(model.world[0].gravity)
+    energy = 0.0
+    digest = np.uint64(14695981039346656037)
+    for body_id in range(len(model.bodies)):
+        if state.pairs.movers[body_id] < 0:
+            continue
+        pose = state.poses[body_id]
+        velocity = state.velocities[body_id]
+        if model.bodies[body_id].kind == FREE:
+            inertia = model.inertias[body_id]
+            linear, angular = kinetic_energy(velocity, inertia)
+            energy += linear + angular + potential_energy(pose, inertia, gravity)
+        for k in range(3):
+            digest = _mix(digest, pose.position[k])
+            digest = _mix(digest, velocity.linear[k])
+            digest = _mix(digest, velocity.momentum[k])
+        for k in range(4):
+            digest = _mix(digest, pose.orientation[k])
+    report.energy = energy
+    report.bodies_digest = digest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mix(digest: np.uint64, value: float) -> np.uint64:
+    """One number more, by its bits, in a digest of FNV's kind (Fowler, Noll and Vo)."""
+    return (digest ^ np.float64(value).view(np.uint64)) * np.uint64(1099511628211)
