@@ -1,9 +1,11 @@
 """``hapticd demo``: the whole program at work in ten seconds, with a simulated hand in the place of a device.
 
-The hand is a process of its own and an ordinary client: ``python -m bridge.demo NAME SECONDS``.
+The hand is a process of its own and an ordinary client: ``python -m bridge.demo NAME SECONDS``, or, for a task scene
+(:mod:`bridge.tasks`), ``python -m bridge.demo NAME TASK``.
 """
 
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -18,6 +20,8 @@ import numpy as np
 
 from bridge.exit_codes import ExitCode
 from bridge.progress import Progress
+from bridge.scripts import read_script
+from bridge.tasks import TASKS, YAWS_DEG, config_of, script_of
 
 ROOT = str(Path(__file__).resolve().parent.parent)
 CONFIG = Path(ROOT) / "configs" / "demo.toml"
@@ -49,26 +53,32 @@ def feel(name: str, seconds: float) -> None:
 
     Raises HapticdError when the daemon does not give forces or takes them away.
     """
-    from bridge.client import HapticdError
     from bridge.demo_path import SurfacePath, surface_way
-    from bridge.hands import run_hand
     from bridge.moment import body_triangles
     from bridge.runtime import RuntimeDirectory, read_assembly
+
+    stored = read_assembly(RuntimeDirectory(name))
+    way = surface_way(np.concatenate(body_triangles(stored.model)))
+    path = SurfacePath(way, np.array(stored.start), depth=DEPTH, speed=SPEED)
+    _be_hand(name, "sim", stored.card, path=path, duration_s=seconds)
+
+
+def do_task(name: str, task: str) -> None:
+    """Be the hand of daemon ``name`` at a task, as :func:`feel`."""
+    from bridge.runtime import RuntimeDirectory, read_assembly
+
+    _be_hand(name, "scripted", read_assembly(RuntimeDirectory(name)).card, script=script_of(task))
+
+
+def _be_hand(name: str, kind: str, card: dict[str, Any], **options: Any) -> None:
+    from bridge.client import HapticdError
+    from bridge.hands import run_hand
     from haptics.cards import card_from_dict
     from haptics.hands import DeviceDynamics
 
-    stored = read_assembly(RuntimeDirectory(name))
-    card = card_from_dict({key: value for key, value in stored.card.items() if value is not None})
-    way = surface_way(np.concatenate(body_triangles(stored.model)))
-    path = SurfacePath(way, np.array(stored.start), depth=DEPTH, speed=SPEED)
-    report = run_hand(
-        "sim",
-        daemon=name,
-        client_name="demo hand",
-        duration_s=seconds,
-        path=path,
-        device=DeviceDynamics.from_card(card),
-    )
+    known = card_from_dict({key: value for key, value in card.items() if value is not None})
+    device = DeviceDynamics.from_card(known)
+    report = run_hand(kind, daemon=name, client_name="demo hand", device=device, **options)
     print(report.holds - 1, flush=True)
     if not report.ok:
         raise HapticdError("hand", report.ended)
@@ -111,11 +121,19 @@ class _Watch(threading.Thread):
             print("\r" + " " * 60 + "\r", end="", flush=True)
 
 
-def run_demo(*, seconds: float = 10.0, out: Path = Path("out"), window: bool = True, as_json: bool = False) -> int:
-    """Run the demonstration and return an exit code.
+def run_demo(
+    *,
+    task: str | None = None,
+    seconds: float = 10.0,
+    out: Path = Path("out"),
+    window: bool = True,
+    as_json: bool = False,
+) -> int:
+    """Run the demonstration, or a task scene by its name, and return an exit code.
 
-    Leaves ``demo.mcap``, ``demo-scene.png`` and ``demo-plot.png`` in ``out``. Raises DemoError and what reading and
-    assembling the configuration raise.
+    Leaves ``demo.mcap``, ``demo-scene.png`` and ``demo-plot.png`` in ``out``, or the same with the task's name; a task
+    takes as long as its script does, and the exit code is 0 only if all that :mod:`bridge.task_check` looks at is as it
+    should be. Raises DemoError and what reading and assembling the configuration raise.
     """
     from bridge.children import python_module
     from bridge.daemon import prepare, viewer_command
@@ -134,9 +152,14 @@ def run_demo(*, seconds: float = 10.0, out: Path = Path("out"), window: bool = T
         probe.unlink()
     except OSError as error:
         raise DemoError(f"cannot write into {out}: {error.strerror}; choose another folder with --out") from None
-    log = out / "demo.mcap"
+    if task is not None and task not in TASKS:
+        raise DemoError(f"there is no scene {task!r}; there are: {', '.join(TASKS)}")
+    stem = task or "demo"
+    log = out / f"{stem}.mcap"
     began = time.monotonic()
-    say("hapticd demo: a simulated hand feels a mesh at 1 kHz")
+    say("hapticd demo: " + (TASKS[task] if task else "a simulated hand feels a mesh at 1 kHz"))
+    if task:
+        seconds = sum(step.seconds for step in read_script(script_of(task)).steps)
     viewer = None
     if window:
         try:
@@ -149,7 +172,7 @@ def run_demo(*, seconds: float = 10.0, out: Path = Path("out"), window: bool = T
     words: list[str] = []
     first_tick = 0.0
     with Progress(quiet=as_json) as progress:
-        assembly = prepare(CONFIG, clocking="free", progress=progress)
+        assembly = prepare(config_of(task) if task else CONFIG, clocking="free", progress=progress)
         row = assembly.settings[0]
         runtime = RuntimeDirectory(NAME)
         if not runtime.is_running():
@@ -161,10 +184,10 @@ def run_demo(*, seconds: float = 10.0, out: Path = Path("out"), window: bool = T
             first_tick = time.monotonic() - began
             say(
                 f"  scene: {assembly.config.scene.name}, {assembly.triangle_count} triangles;"
-                f" first tick after {first_tick:.1f} s; feeling it for {seconds:g} s ..."
+                f" first tick after {first_tick:.1f} s; feeling it for {'at most ' if task else ''}{seconds:g} s ..."
             )
             hand = subprocess.Popen(
-                python_module("bridge.demo", NAME, str(seconds)),
+                python_module("bridge.demo", NAME, task or str(seconds)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -199,6 +222,8 @@ def run_demo(*, seconds: float = 10.0, out: Path = Path("out"), window: bool = T
         return int(code) or int(ExitCode.FAILURE)
     if regrips:
         say(f"  samples came late (a busy machine), so forces were dropped and the hand took hold again: {regrips} x")
+    if task:
+        return _report_task(task, log, out, as_json)
     return _report(log, out, first_tick, totals, as_json)
 
 
@@ -318,6 +343,65 @@ def _report(log_path: Path, out: Path, first_tick: float, totals: dict[str, Any]
     return int(ExitCode.OK if again.same else ExitCode.DIFFERENT)
 
 
+def _report_task(task: str, log_path: Path, out: Path, as_json: bool) -> int:
+    from bridge.log.plot import plot_log
+    from bridge.log.reader import read_log
+    from bridge.picture import draw_log
+    from bridge.task_check import judge
+
+    with Progress(quiet=as_json) as progress:
+        progress("reading the log", 0, 1)
+        log = read_log(log_path)
+        records = log.records
+        judged, again = judge(task, log, progress)
+        figures = {**measure(records, float(log.settings[0]["dt"])), **judged}
+        progress("drawing", 2, 3)
+        title = f"{task}: {TASKS[task]}"
+        yaw = math.radians(YAWS_DEG[task]) if task in YAWS_DEG else None
+        scene = draw_log(log_path, out / f"{task}-scene.png", at=picture_moment(records), title=title, yaw=yaw)
+        plot = plot_log(log, out / f"{task}-plot.png", title=f"hapticd demo, scene {task}")
+    files = {"log": str(log_path), "scene": str(scene), "plot": str(plot)}
+    if as_json:
+        import json
+
+        print(json.dumps({**figures, "files": files, "ok": not figures["failures"]}))
+    else:
+        print(_task_text(figures, files), flush=True)
+    if not again.same:
+        return int(ExitCode.DIFFERENT)
+    return int(ExitCode.FAILURE if figures["failures"] else ExitCode.OK)
+
+
+def _task_text(figures: dict[str, Any], files: dict[str, str]) -> str:
+    tick, gap = figures["tick_us"], figures["independent_gap_min_mm"]
+    goals = figures["goals"]
+    longest = max(len(goal["what"]) for goal in goals)
+    lines = ["", "The task"]
+    for goal in goals:
+        off = ", ".join(f"{c:+.3f}" for c in goal["off_mm"]) + " mm"
+        off += "" if goal["off_deg"] is None else f", {goal['off_deg']:.2f} degrees"
+        when = "NOT REACHED" if goal["seconds"] is None else f"after {goal['seconds']:.1f} s"
+        lines.append(f"  {goal['what']:<{longest}}  {when}, {off} off")
+    lines += [
+        "",
+        "What was measured",
+        f"  no touching  {figures['penetrations']} penetrations at {figures['independent_moments']} moments, measured"
+        " without the engine; smallest gap " + ("none within reach" if gap is None else f"{gap:.4f} mm"),
+        f"  force        largest {figures['force_max_N']:.2f} N; largest step {figures['force_step_N']:.3f} N per tick,"
+        f" of {figures['force_slew_N']:g} allowed (the spring itself: {figures['wanted_force_step_N']:.3f} N)",
+        f"  repeats      {figures['ticks_executed_again']} ticks executed again, {figures['ticks_differing']} differ",
+        f"  tick time    p50 {tick['p50']:.0f} us, p99 {tick['p99']:.0f} us, longest {tick['max']:.0f} us (of 1000 us);"
+        f" {figures['missed']} of {figures['ticks']} periods missed",
+        "",
+        "What it left",
+        *(f"  {file}" for file in files.values()),
+        "",
+    ]
+    failures = figures["failures"]
+    lines.append("Done: all of it holds." if not failures else "FAILED: " + "; ".join(failures))
+    return "\n".join(lines)
+
+
 def _text(figures: dict[str, Any], files: dict[str, str], again: Any, checked: int) -> str:
     tick, late = figures["tick_us"], figures["lateness_us"]
     command = _command()
@@ -371,7 +455,10 @@ def _command() -> str:
 
 if __name__ == "__main__":
     try:
-        feel(sys.argv[1], float(sys.argv[2]))
+        if sys.argv[2] in TASKS:
+            do_task(sys.argv[1], sys.argv[2])
+        else:
+            feel(sys.argv[1], float(sys.argv[2]))
     except Exception as failure:
         print(f"{type(failure).__name__}: {failure}", file=sys.stderr)
         sys.exit(1)

@@ -203,7 +203,6 @@ class _Run:
 
     def move(self, duration_s: float | None, stop: threading.Event) -> None:
         """Plays the motion until it ends, the time is over, somebody stops it, or the daemon takes the forces away."""
-        ends = [s for s in (duration_s, self._motion.duration_s) if s is not None]
         wrench: Sequence[float] = NO_WRENCH
         while True:
             dt = self._period()
@@ -218,8 +217,10 @@ class _Run:
             if stop.is_set():
                 self.report.ended = "interrupted"
                 return
+            whole = self._motion.duration_s  # a hand that feels its way may be done earlier than it thought
+            ends = [s for s in (duration_s, whole) if s is not None]
             if ends and self.report.seconds >= min(ends):
-                finished = self._motion.duration_s is not None and self._motion.duration_s <= min(ends)
+                finished = whole is not None and whole <= min(ends)
                 self.report.ended = "finished" if finished else "duration"
                 return
 

@@ -5,8 +5,6 @@ by the daemon's own map. It begins where the tool is, so nothing jumps and no re
 daemon is :mod:`bridge.hands`.
 """
 
-import math
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -18,7 +16,9 @@ from scipy.spatial.transform import Rotation
 from bridge.client import Client
 from bridge.recordings import Placement, Recording, RecordingError, fit, fit_to_box, read_recording
 from bridge.scene.frames import place
+from bridge.scripts import Script, read_script
 from bridge.wire import Vector
+from haptics.guided import GuidedPath, Step
 from haptics.hands import (
     HANDS_OFF,
     HELD,
@@ -72,6 +72,8 @@ class SceneView:
     """The tool is a mesh rather than a sphere tip."""
     tool: np.ndarray | None = None
     """(n, 3) corners of a whole tool from the tip centre, tool axes, m; None when the daemon runs elsewhere."""
+    stiffness: float = 400.0
+    """Of the spring that is felt, N/m at the device."""
     bodies: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Triangles (n, 3, 3) of each body in the scene, m; empty when the daemon runs elsewhere."""
 
@@ -97,6 +99,7 @@ class SceneView:
             turn=np.array(turn, dtype=float) / np.linalg.norm(turn),
             whole=scene["tool"]["kind"] == "mesh",
             tool=tool,
+            stiffness=float(description["limits"]["stiffness"]),
             bodies=bodies,
         )
 
@@ -186,8 +189,11 @@ class Motion(Protocol):
 
     first: HandPose
     """Where it begins; held until forces are on."""
-    duration_s: float | None
-    """None: without end."""
+
+    @property
+    def duration_s(self) -> float | None:
+        """s; None: without end. It may become shorter while the motion goes on."""
+        ...
 
     def step(self, dt: float, wrench: Sequence[float]) -> HandPose:
         """Go on by ``dt`` (s) while feeling ``wrench`` (6,), device frame; return the device pose at the end."""
@@ -233,6 +239,49 @@ class PathMotion:
             there = (place - self._begin_s) % (2 * span)
             place = self._begin_s + (there if there <= span else 2 * span - there)
         return self._pose(place)
+
+
+class GuidedMotion:
+    """A simulated hand that feels its way along the steps of a script (:mod:`haptics.guided`)."""
+
+    def __init__(self, view: "SceneView", script: Script, device: DeviceDynamics | None = None) -> None:
+        """``script`` with ``hand``. The device is the reference one when absent."""
+        traits = script.hand
+        if traits is None:
+            raise ValueError("a script needs a table [hand] for a hand that feels")
+        self._view = view
+        self._path = GuidedPath(script.steps, view.tip, view.turn, traits.misjudgement)
+        in_device = _InDevice(self._path, view, held=False)
+        grip = GRIPS[traits.grip]
+        # a throw-away one first: it loads the kernel, which must not happen while moving
+        SimulatedHand(in_device, grip, device).step(1e-3, NO_WRENCH)
+        self._hand = SimulatedHand(in_device, grip, device, delay_ticks=traits.delay_ticks)
+        begin = in_device.at(0.0)
+        self._pose = self.first = HandPose(begin.position, begin.orientation)
+        self._to_scene = Rotation.from_quat(view.orientation).as_matrix()
+
+    @property
+    def duration_s(self) -> float:
+        """The latest end as it is known now: steps may end early."""
+        return self._path.longest_s
+
+    @property
+    def step_number(self) -> int:
+        """Which step of the script is being made, from 0 on."""
+        return self._path.step_number
+
+    def step(self, dt: float, wrench: Sequence[float]) -> HandPose:
+        """See :class:`Motion`."""
+        force = np.array(wrench[:3], dtype=float)
+        view = self._view
+        # the tool is at the other end of the spring that is felt
+        place = self._pose.position + force / view.stiffness
+        x, y, z, w = (float(c) for c in self._pose.orientation)
+        turn = multiply(quaternion(view.orientation), (x, y, z, w))
+        tool = view.position + view.scale * (self._to_scene @ place) + np.array(rotate(turn, vector(view.tip_offset)))
+        self._path.feel(self._hand.time, tool, self._to_scene @ force)
+        self._pose = self._hand.step(dt, wrench)
+        return self._pose
 
 
 class _Then:
@@ -392,13 +441,17 @@ def recorded_motion(
 
 
 def scripted_motion(
-    view: SceneView, script: str | FilePath, *, loop: bool = False, device_frame: bool = False
-) -> PathMotion:
+    view: SceneView,
+    script: str | FilePath,
+    *,
+    loop: bool = False,
+    device_frame: bool = False,
+    device: DeviceDynamics | None = None,
+) -> Motion:
     """Way points from a file, joined by minimum-jerk reaches; tip centre in the scene, m (or poses of the device).
 
-    TOML: an array of tables ``[[step]]`` with ``to = [x, y, z]`` (absent: stay), ``seconds``, and optionally
-    ``orientation`` ``[x, y, z, w]``, tool to scene (absent: as before; at first as the tool is turned now). CSV: the
-    columns of :mod:`bridge.recordings`. Raises RecordingError or ValueError.
+    TOML: see :mod:`bridge.scripts`; with a table ``[hand]`` a simulated hand, moving ``device``, feels its way along
+    the steps. CSV: the columns of :mod:`bridge.recordings`. Raises RecordingError or ValueError.
     """
     path = FilePath(script)
     if not path.exists():
@@ -417,48 +470,28 @@ def scripted_motion(
     else:
         here = np.zeros(3) if device_frame else view.tip
         turn = np.array((0.0, 0.0, 0.0, 1.0)) if device_frame else view.turn
-        times, positions, orientations = _read_steps(path, here, turn)
+        told = read_script(path)
+        if told.hand is not None:
+            if loop or device_frame:
+                raise ValueError(
+                    f"{path}: a hand that feels its way makes it once, in the scene: no loop, no device frame"
+                )
+            return GuidedMotion(view, told, device)
+        times, positions, orientations = _table(told.steps, here, turn)
         begin = 0.0
     points = WayPoints(times, positions, orientations)
     whole: Path = points if device_frame else _InDevice(points, view, held=False)
     return PathMotion(whole.at, begin, times[-1], loop=loop)
 
 
-def _read_steps(path: FilePath, start: np.ndarray, turn: np.ndarray) -> tuple[list[float], np.ndarray, np.ndarray]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecordingError(f"{path}: not a TOML file: {error}") from None
-    steps = content.get("step")
-    if set(content) != {"step"} or not isinstance(steps, list) or not steps:
-        raise RecordingError(f"{path}: a script is a list of tables [[step]] and nothing else, not {sorted(content)}")
+def _table(steps: Sequence[Step], start: np.ndarray, turn: np.ndarray) -> tuple[list[float], np.ndarray, np.ndarray]:
+    """Times (s) and poses of steps that are followed exactly, with the beginning before them."""
     times, positions, orientations = [0.0], [start], [turn]
-    for number, step in enumerate(steps, 1):
-        where = f"{path}, step {number}"
-        unknown = set(step) - {"to", "seconds", "orientation"} if isinstance(step, dict) else {"not a table"}
-        if unknown:
-            raise RecordingError(
-                f"{where}: {', '.join(sorted(unknown))} is not known; keys are to, seconds, orientation"
-            )
-        seconds = step.get("seconds")
-        if type(seconds) not in (int, float) or not 0 < seconds < 1e5:
-            raise RecordingError(f"{where}: `seconds` must be a positive number, not {seconds!r}")
-        to = _numbers(where, "to", step.get("to", positions[-1].tolist()), 3)
-        orientation = _numbers(where, "orientation", step.get("orientation", orientations[-1].tolist()), 4)
-        norm = float(np.linalg.norm(orientation))
-        if abs(norm - 1) > 1e-3:
-            raise RecordingError(f"{where}: `orientation` has norm {norm:g}; a unit quaternion [x, y, z, w] is needed")
-        times.append(times[-1] + float(seconds))
-        positions.append(to)
-        orientations.append(orientation / norm)
+    for step in steps:
+        times.append(times[-1] + step.seconds)
+        positions.append(positions[-1] if step.to is None else step.to)
+        orientations.append(orientations[-1] if step.orientation is None else step.orientation)
     return times, np.array(positions), np.array(orientations)
-
-
-def _numbers(where: str, key: str, value: Any, count: int) -> np.ndarray:
-    good = isinstance(value, list) and len(value) == count and all(type(x) in (int, float) for x in value)
-    if not good or not all(math.isfinite(x) for x in value):
-        raise RecordingError(f"{where}: `{key}` must be {count} finite numbers, not {value!r:.60}")
-    return np.array(value, dtype=float)
 
 
 def make_motion(kind: str, view: SceneView, **options: Any) -> Motion:

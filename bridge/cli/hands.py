@@ -127,7 +127,9 @@ def scripted(
 ) -> int:
     """Way points from a file, joined by smooth reaches.
 
-    A step in TOML: `[[step]]`, `to = [0.0, 0.0, 0.1]`, `seconds = 1.5`.
+    A step in TOML: `[[step]]`, `to = [0.0, 0.0, 0.1]`, `seconds = 1.5`. With a table `[hand]` in the file the
+    hand errs and feels its way: steps may end at a force (`until_force`) or go on from there (`by`); see
+    configs/scripts.
 
     Examples:
 

@@ -11,6 +11,7 @@ from bridge.cli.errors import fail
 from bridge.cli.options import Json, Name, files
 from bridge.cli.printing import print_json, print_map
 from bridge.exit_codes import ExitCode
+from bridge.tasks import TASKS
 
 ConfigPath = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="Scene to run (TOML).", autocompletion=files(".toml"))
@@ -166,21 +167,45 @@ def reset(name: Name = "default") -> int:
 
 
 def demo(
-    seconds: Annotated[float, typer.Option("--seconds", "-s", min=2.0, help="How long the hand is at it.")] = 10.0,
+    scene: Annotated[
+        str | None,
+        typer.Option(
+            "--scene",
+            metavar="NAME",
+            help=f"Do a task instead: {', '.join(TASKS)}.",
+            autocompletion=lambda incomplete: [name for name in TASKS if name.startswith(incomplete)],
+        ),
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Only tell which scenes there are.")] = False,
+    seconds: Annotated[
+        float, typer.Option("--seconds", "-s", min=2.0, help="How long the hand is at it (without --scene).")
+    ] = 10.0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for log and pictures.")] = Path("out"),
     window: Annotated[bool, typer.Option("--window/--no-window", help="Open the PyBullet window if possible.")] = True,
     as_json: Json = False,
 ) -> int:
     """See it work: a simulated hand presses and drags a probe over a real mesh at 1 kHz. No device needed.
 
-    Leaves a log, a picture of the scene and a plot, executes the log again, and prints what was measured.
+    Leaves a log, a picture of the scene and a plot, executes the log again, and prints what was measured. With a scene,
+    a hand does a task with a whole tool; the exit code is 0 only if the task was done, nothing penetrated, no force
+    stepped above its bound, and the log gave the same bits again.
 
     Examples:
 
         hapticd demo
 
         hapticd demo --seconds 30 --no-window
+
+        hapticd demo --list
+
+        hapticd demo --scene peg
     """
+    if listed:
+        for name, what in TASKS.items():
+            print(f"{name:<8} {what}")
+        return ExitCode.OK
+    if scene is not None and scene not in TASKS:
+        fail(f"--scene {scene!r}: there is no such scene; there are: {', '.join(TASKS)}", ExitCode.USAGE)
     from bridge.demo import run_demo
 
-    return run_demo(seconds=seconds, out=out, window=window, as_json=as_json)
+    return run_demo(task=scene, seconds=seconds, out=out, window=window, as_json=as_json)

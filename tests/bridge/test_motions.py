@@ -278,7 +278,7 @@ def test_scripts_are_followed_at_their_times(tmp_path):
             "[[step]]\nseconds = 1\n[[step]]\nseconds = 1\norientation = [0, 0, 0, 2]\n",
             "step 2: `orientation` has norm",
         ),
-        ("[[step]]\nseconds = 1\ntwo = 1\n", "two is not known; keys are to, seconds, orientation"),
+        ("[[step]]\nseconds = 1\ntwo = 1\n", "two is not known; keys are to, by, seconds, orientation"),
     ],
 )
 def test_bad_scripts_are_told(tmp_path, text, sentence):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import trimesh
 
+from bridge.separation import pair_distances, triangles_distance
 from tools.scenes import MOST, NAMES, least_triangles, scene, usual_triangles
 from tools.scenes.__main__ import main
-from tools.scenes.clearance import clearance, pair_distances, placed, triangles_distance
+from tools.scenes.clearance import clearance, placed
 from tools.scenes.path import MOST_SHIFT, MOST_TURN
 
 USUAL_PHASES = ("free", "approach", "slide", "wedge")

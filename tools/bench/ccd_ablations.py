@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bridge.separation import triangles_distance
 from rtcore.collision.elementary import interval
 from rtcore.motion import pose
 from tools.ablation import back_faces, box_tests, sphere_trees, traversal
@@ -13,7 +14,6 @@ from tools.bench.common import Figure, Progress, Result
 from tools.bench.mesh_ride import distances
 from tools.exact.intersect import posed
 from tools.scenes import scene
-from tools.scenes.clearance import triangles_distance
 
 LONG = 15
 """Ticks of the thesis' step: 2604 actions in 39.1 s."""

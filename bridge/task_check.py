@@ -1,0 +1,259 @@
+"""Whether the run of a task scene, read from its log, did what it should.
+
+It is judged by four things: the goals of the script were reached in their order, the last one at the end; no two bodies
+came to touch, measured by :mod:`bridge.separation`, which shares nothing with the engine; what was sent never stepped
+by more than the slew limit; and the log, executed again, gives the same bits.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bridge.moment import placed_triangles, tool_triangles
+from bridge.scripts import Goal, read_script
+from bridge.separation import is_closed, triangles_distance, winding
+from bridge.tasks import script_of
+from haptics.states import EngagementState
+from rtcore.model import Model
+from rtcore.state import State
+from rtcore.tables import HELD
+
+CHECKED_MOMENTS = 60
+"""Moments of a run at which distances are measured again; half of them those at which the engine saw the least gap."""
+
+REACH = 3.0
+"""Times eps_break: farther distances are not measured."""
+
+ROUNDING = 1e-9
+"""Share of the slew limit by which a difference of two forces may exceed it."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How one goal went."""
+
+    what: str
+    seconds: float | None
+    """From the first tick to when it was reached, in its turn; None: it was not."""
+    off_mm: list[float]
+    """How far from it, x y z: then, or at the end."""
+    off_deg: float | None
+    """As an angle, where the goal says one."""
+
+
+class Bodies:
+    """Where moving bodies are during a run; to be told by re-execution (``look``)."""
+
+    def __init__(self, model: Model, ticks: np.ndarray) -> None:
+        """``ticks`` (n,): numbers of the ticks of the run."""
+        self.moving = np.flatnonzero(model.bodies["kind"] > HELD)
+        self._row = {int(tick): row for row, tick in enumerate(ticks)}
+        self.positions = np.zeros((len(ticks) if len(self.moving) else 1, len(model.bodies), 3))
+        self.orientations = np.zeros((*self.positions.shape[:2], 4))
+        self.positions[:] = model.bodies["position"]
+        self.orientations[:] = model.bodies["orientation"]
+
+    def look(self, tick: int, state: State) -> None:
+        """See :func:`bridge.log.reexec.reexecute`."""
+        if len(self.moving) and tick in self._row:
+            row = self._row[tick]
+            self.positions[row] = state.poses["position"][: self.positions.shape[1]]
+            self.orientations[row] = state.poses["orientation"][: self.positions.shape[1]]
+
+    def at(self, row: int, body: int) -> tuple[np.ndarray, np.ndarray]:
+        """Position (3,) and orientation (4,) of a body after the tick of this row."""
+        row = min(row, len(self.positions) - 1)
+        return self.positions[row, body], self.orientations[row, body]
+
+
+def reached(goals: list[Goal], records: np.ndarray, bodies: Bodies, names: list[str]) -> list[Reached]:
+    """How the goals went in (n,) RECORD: one after the other while forces were on, the last one at their end.
+
+    Raises ValueError for a goal about a body that there is not.
+    """
+    active = np.flatnonzero(records["output"]["state"] == EngagementState.ACTIVE)
+    told: list[Reached] = []
+    first = 0
+    for number, goal in enumerate(goals):
+        positions, orientations = _poses(goal, records, bodies, names)
+        away = np.abs(positions - goal.position)
+        good = (away <= goal.within).all(axis=1)
+        angles = None
+        if goal.orientation is not None:
+            turns = Rotation.from_quat(orientations) * Rotation.from_quat(goal.orientation).inv()
+            angles = np.degrees(turns.magnitude())
+            good &= angles <= goal.within_deg
+        rows = active[active >= first]
+        if number == len(goals) - 1:
+            rows = rows[-1:]
+        found = rows[good[rows]]
+        row = int(found[0]) if len(found) else int(active[-1]) if len(active) else -1
+        seconds = float((records["timing"]["started_ns"][row] - records["timing"]["started_ns"][0]) * 1e-9)
+        told.append(
+            Reached(
+                goal.what,
+                seconds if len(found) else None,
+                [round(1e3 * float(c), 4) for c in positions[row] - goal.position],
+                None if angles is None else round(float(angles[row]), 3),
+            )
+        )
+        # what comes after a goal that was not reached is not reached either
+        first = row if len(found) else len(records)
+    return told
+
+
+def _poses(goal: Goal, records: np.ndarray, bodies: Bodies, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (n, 3) and orientations (n, 4) of what a goal is about."""
+    if goal.body is None:
+        return records["output"]["proxy_position"], records["output"]["proxy_orientation"]
+    if goal.body not in names:
+        raise ValueError(f"goal {goal.what!r}: the scene has no body {goal.body!r}; there are: {', '.join(names)}")
+    body = names.index(goal.body)
+    count = len(records)
+    return (
+        np.broadcast_to(bodies.positions[:, body], (count, 3)),
+        np.broadcast_to(bodies.orientations[:, body], (count, 4)),
+    )
+
+
+@dataclass(frozen=True)
+class Separation:
+    """What measuring distances again found."""
+
+    moments: int
+    smallest: float | None
+    """m; None: nothing was within reach at any of the moments"""
+    crossing: int
+    """Moments at which surfaces met"""
+    inside: int
+    """Moments at which a body was inside another one"""
+
+
+def separation(model: Model, records: np.ndarray, bodies: Bodies, most: int = CHECKED_MOMENTS) -> Separation:
+    """Measure the distances of the tool mesh and of moving bodies to all others at up to ``most`` moments of a run."""
+    tool = tool_triangles(model)
+    if tool is None:
+        raise ValueError("a task is judged with a mesh as tool, not with a sphere tip")
+    shapes = [_shape(model, int(body["mesh_id"])) for body in model.bodies]
+    closed = [is_closed(shape) for shape in shapes]
+    tool_closed = is_closed(tool)
+    reach = REACH * float(model.world[0]["eps_break"])
+    smallest, crossing, inside = np.inf, 0, 0
+    rows = checked_rows(records, most)
+    for row in rows:
+        placed = [placed_triangles(shape, *bodies.at(row, i)) for i, shape in enumerate(shapes)]
+        output = records["output"][row]
+        here = placed_triangles(tool, output["proxy_position"], output["proxy_orientation"])
+        pairs = [(here, tool_closed, placed[i], closed[i]) for i in range(len(shapes))]
+        for i in bodies.moving:
+            pairs += [
+                (placed[i], closed[i], placed[k], closed[k])
+                for k in range(len(shapes))
+                if k < i or (k not in bodies.moving and k != i)
+            ]
+        distances = [triangles_distance(one, other, reach) for one, _, other, _ in pairs]
+        smallest = min(smallest, *distances)
+        crossing += any(distance == 0.0 for distance in distances)
+        inside += any(
+            (other_closed and abs(winding(one[0, 0], other)) > 0.5)
+            or (one_closed and abs(winding(other[0, 0], one)) > 0.5)
+            for one, one_closed, other, other_closed in pairs
+        )
+    return Separation(len(rows), float(smallest) if np.isfinite(smallest) else None, crossing, inside)
+
+
+def checked_rows(records: np.ndarray, most: int) -> list[int]:
+    """Rows of (n,) RECORD at which distances are measured: half where gaps are least, the others evenly."""
+    report = records["output"]["report"]
+    touching = np.flatnonzero(report["contact_count"] > 0)
+    nearest = touching[np.argsort(report["smallest_gap"][touching], kind="stable")[: most // 2]]
+    evenly = np.linspace(0, len(records) - 1, most - len(nearest)).astype(int)
+    return sorted({*nearest.tolist(), *evenly.tolist()})
+
+
+def _shape(model: Model, mesh_id: int) -> np.ndarray:
+    mesh = model.meshes[mesh_id]
+    first, count = int(mesh["triangle_first"]), int(mesh["triangle_count"])
+    return model.triangles["vertices"][first : first + count]
+
+
+def force_steps(records: np.ndarray) -> dict[str, float]:
+    """Largest change from one tick to the next of the wrench sent, and of what the spring wanted while forces were on.
+
+    N and N·m; only over ticks that follow one another in (n,) RECORD.
+    """
+    output = records["output"]
+    following = np.diff(records["tick"].astype(np.int64)) == 1
+    active = output["state"] == EngagementState.ACTIVE
+    both = following & active[1:] & active[:-1]
+
+    def largest(name: str, columns: slice, where: np.ndarray) -> float:
+        steps = np.linalg.norm(np.diff(output[name][:, columns], axis=0), axis=1)[where]
+        return float(steps.max()) if len(steps) else 0.0
+
+    force, torque = slice(0, 3), slice(3, 6)
+    return {
+        "force_step_N": largest("wrench", force, following),
+        "torque_step_Nm": largest("wrench", torque, following),
+        "wanted_force_step_N": largest("coupling_wrench", force, both),
+        "wanted_torque_step_Nm": largest("coupling_wrench", torque, both),
+    }
+
+
+def judge(task: str, log: Any, progress: Callable[[str, int, int], None] | None = None) -> tuple[dict[str, Any], Any]:
+    """Figures about the run of a task in a log (:class:`bridge.log.reader.Log`), and its re-execution.
+
+    ``figures["failures"]`` holds a sentence for each thing that is not as it should be.
+    """
+    from bridge.log.reexec import reexecute
+
+    def say(what: str, done: int) -> None:
+        if progress is not None:
+            progress(what, done, 3)
+
+    records, row = log.records, log.settings[0]
+    bodies = Bodies(log.model, records["tick"])
+    say("executing the log again", 0)
+    again = reexecute(log, look=bodies.look)
+    say("measuring distances again", 1)
+    apart = separation(log.model, records, bodies)
+    names = [body["name"] for body in log.config["scene"]["body"]]
+    wanted = read_script(script_of(task)).goals
+    if not wanted:
+        raise ValueError(f"{script_of(task)} says no goal, so that nothing tells whether the task was done")
+    goals = reached(wanted, records, bodies, names)
+    steps = force_steps(records)
+    bounds = {"force_slew_N": float(row["force_slew"]), "torque_slew_Nm": float(row["torque_slew"])}
+    failures = [f"not reached: {goal.what} (off by {goal.off_mm} mm)" for goal in goals if goal.seconds is None]
+    if apart.crossing or apart.inside:
+        failures.append(
+            f"bodies penetrate: surfaces meet at {apart.crossing} and one is inside another at {apart.inside} of "
+            f"{apart.moments} moments"
+        )
+    for kind, step, bound in (
+        ("force", steps["force_step_N"], bounds["force_slew_N"]),
+        ("torque", steps["torque_step_Nm"], bounds["torque_slew_Nm"]),
+    ):
+        if step > bound * (1.0 + ROUNDING):
+            failures.append(f"the {kind} stepped by {step:g}, above its bound of {bound:g} per tick")
+    if not again.same:
+        failures.append(
+            f"{again.ticks_differing} of {again.ticks} ticks differ when executed again; first {again.first}"
+        )
+    figures = {
+        "task": task,
+        "goals": [vars(goal) for goal in goals],
+        "completed": all(goal.seconds is not None for goal in goals),
+        "independent_moments": apart.moments,
+        "independent_gap_min_mm": None if apart.smallest is None else 1e3 * apart.smallest,
+        "penetrations": apart.crossing + apart.inside,
+        **steps,
+        **bounds,
+        "ticks_differing": again.ticks_differing,
+        "ticks_executed_again": again.ticks,
+        "failures": failures,
+    }
+    return figures, again

@@ -1,0 +1,82 @@
+"""Each task scene is done by its hand; one of them with the whole daemon, by `hapticd demo --scene`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from daemons import ROOT
+from task_bench import do_task, repeat
+
+from bridge.scripts import read_script
+from bridge.task_check import Bodies, force_steps, reached, separation
+from bridge.tasks import TASKS, config_of, script_of
+from haptics.states import EngagementState
+
+MOMENTS = {"door": 8, "bolt": 12}
+"""At which distances are measured again here; fewer where a moment takes long."""
+
+
+def environment(runtime: Path) -> dict[str, str]:
+    """A runtime directory of the test's own, no display, and the project importable from anywhere."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "HAPTICD_DEBUG", "HAPTICD_NAME")}
+    return {**kept, "HAPTICD_RUNTIME_DIR": str(runtime), "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_a_hand_does_its_task_without_touching_and_the_same_again(task):
+    assembly, records = do_task(config_of(task), script_of(task))
+    output = records["output"]
+    assert output["state"][-1] == EngagementState.ACTIVE
+    bodies = Bodies(assembly.model, records["tick"])
+    assert repeat(assembly, records, bodies.look) == 0
+    for goal in reached(read_script(script_of(task)).goals, records, bodies, assembly.body_names):
+        assert goal.seconds is not None, goal
+    found = separation(assembly.model, records, bodies, MOMENTS.get(task, 24))
+    alert = assembly.eps["eps_alert"]
+    assert (found.crossing, found.inside) == (0, 0)
+    assert found.smallest is not None and alert * (1.0 - 1e-3) < found.smallest < 10.0 * alert
+    steps = force_steps(records)
+    bound = float(assembly.settings[0]["force_slew"])
+    # Not even the spring asks for more than may be sent: nothing jumps.
+    assert steps["force_step_N"] <= bound and steps["wanted_force_step_N"] <= bound
+    assert 0.8 < np.linalg.norm(output["wrench"][:, :3], axis=1).max() < 5.0, "it felt its way"
+
+
+@pytest.mark.slow
+def test_a_task_with_the_whole_daemon(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "bridge", "demo", "--scene", "motor", "--no-window", "--out", "out", "--json"],
+        capture_output=True,
+        text=True,
+        env=environment(tmp_path / "r"),
+        cwd=tmp_path,
+        timeout=170,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    figures = json.loads(done.stdout.strip().splitlines()[-1])
+    assert figures["ok"] and figures["completed"] and figures["failures"] == []
+    assert figures["penetrations"] == 0 and figures["ticks_differing"] == 0
+    assert figures["independent_gap_min_mm"] > 0.0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        *("motor-plot.png", "motor-scene.png", "motor.mcap"),
+    ]
+
+
+def test_the_scenes_are_named_where_one_looks(tmp_path):
+    def told(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "bridge", "demo", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(tmp_path))
+
+    listed = told("--list")
+    assert listed.returncode == 0
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(TASKS)
+    assert "peg, door, motor, bolt" in " ".join(told("--help").stdout.split())
+    wrong = told("--scene", "pegg")
+    assert wrong.returncode == 2 and "peg, door" in wrong.stderr and "Traceback" not in wrong.stderr
+    make = (Path(ROOT) / "Makefile").read_text()
+    assert all(task in make for task in TASKS)
