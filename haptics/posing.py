@@ -11,6 +11,7 @@ from rtcore.collision.nearest import clearance
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_slots import drop_contacts
 from rtcore.collision.pair_state import reset_front
+from rtcore.kernels import inner
 from rtcore.model import Model
 from rtcore.motion import still
 from rtcore.spatial import (
@@ -51,7 +52,7 @@ def winding_number(model: Model, state: State, body_id: int, point: np.ndarray) 
     return _winding(model, model.bodies[body_id].mesh_id, to_body(state.poses[body_id], vector(point)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _winding(model: Model, mesh_id: int, at: Vector) -> float:
     """How many times a mesh winds round a point of its frame."""
     mesh = model.meshes[mesh_id]
@@ -71,14 +72,14 @@ def _winding(model: Model, mesh_id: int, at: Vector) -> float:
     return total / (2.0 * math.pi)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _tip_room(model: Model, state: State) -> float:
     """How far a tip's centre is from all bodies, m, counted up to tip_radius + eps_safety."""
     world = model.world[0]
     return min(clearance(model, state, state.proxy[0].position), world.tip_radius + world.eps_safety)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _stands(model: Model, state: State, other: int) -> tuple[int, Vector, Quaternion]:
     """(mesh, position, orientation) of a body, or of a mesh as tool, whose number is that of bodies in all."""
     if other == len(model.bodies):
@@ -88,7 +89,7 @@ def _stands(model: Model, state: State, other: int) -> tuple[int, Vector, Quater
     return model.bodies[other].mesh_id, vector(pose.position), quaternion(pose.orientation)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _room(model: Model, state: State, mesh_id: int, at: Vector, turn: Quaternion, other: int) -> float:
     """How far a mesh at a pose is from a body or the tool, m, counted up to eps_safety."""
     other_mesh, place, facing = _stands(model, state, other)
@@ -108,7 +109,7 @@ def _room(model: Model, state: State, mesh_id: int, at: Vector, turn: Quaternion
     # fmt: on
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _enclosed(model: Model, state: State, mesh_id: int, at: Vector, turn: Quaternion, other: int) -> int:
     """Bit 0: a mesh at a pose encloses a body or the tool; bit 1: that encloses it. Where they do not cross, one point
     tells of each: a vertex."""
@@ -128,13 +129,13 @@ def _enclosed(model: Model, state: State, mesh_id: int, at: Vector, turn: Quater
     return bits
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _corner(model: Model, mesh_id: int) -> Vector:
     """A vertex of a mesh, m, its own frame."""
     return vector(model.triangles[model.meshes[mesh_id].triangle_first].vertices[0])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _may_leave(model: Model, state: State, body_id: int, at: Vector, turn: Quaternion) -> bool:
     """May a body that is posed anew have left this pose, seen by a mesh as tool and by all bodies that move?"""
     tool = len(model.bodies)
@@ -153,7 +154,7 @@ def _may_leave(model: Model, state: State, body_id: int, at: Vector, turn: Quate
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _forget_distances(state: State, body_id: int) -> None:
     """Forget what is known of the distances of a body to a mesh as tool and to bodies that move."""
     reset_front(state.fronts[body_id], state.front_entries[body_id])

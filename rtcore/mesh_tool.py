@@ -91,8 +91,10 @@ def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report:
 
 @inner
 def _moves_together(model: tuple, state: tuple, report: np.void) -> bool:
-    """Is this step one motion of all: are there bodies that move, or contacts that the tool yields to?"""
-    return len(state.problem.movers) > 1 or (model.world[0].turning > 0.0 and report.contact_count > 0)
+    """Is this step one motion of all: has anything a mass, or the tool contacts that it yields to?"""
+    if len(state.problem.movers) > 1 or model.inertias[len(model.bodies)].mass > 0.0:
+        return True
+    return model.world[0].turning > 0.0 and report.contact_count > 0
 
 
 @inner

@@ -25,7 +25,9 @@ PARKED = (0.0, 0.0, 5.0)
 class Bodies:
     """Meshes of their own mass; the tool is a small cube far above, or a mesh that is given, held by a spring."""
 
-    def __init__(self, eps=EPS, gravity=GRAVITY, budget=AMPLE, tool=None, start=PARKED, turning=1e-3, tool_inertia=None):
+    def __init__(
+        self, eps=EPS, gravity=GRAVITY, budget=AMPLE, tool=None, start=PARKED, turning=1e-3, tool_inertia=None
+    ):
         self.eps = eps
         self.gravity = gravity
         self._builder = ModelBuilder()
@@ -149,8 +151,8 @@ class Bodies:
             if self.model.bodies["kind"][i] != FREE:
                 continue
             velocity = self.state.velocities[i]
-            centre = np.array(self.model.inertias["centre"][i])
-            assert not centre.any(), "this ledger is for bodies about their centre of mass"
+            centre = np.abs(self.model.inertias["centre"][i]).max()
+            assert centre < 1e-15, "this ledger is for bodies about their centre of mass"
             total += 0.5 * self.masses[i] * float(velocity["linear"] @ velocity["linear"])
             total += 0.5 * float(velocity["angular"] @ velocity["momentum"])
             total += self.masses[i] * self.gravity * float(self.state.poses["position"][i][2])

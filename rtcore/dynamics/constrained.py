@@ -21,7 +21,7 @@ from rtcore.kernels import inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
 from rtcore.solvers.problem import ContactProblem, apply_impulses, assemble, free_velocity, relative_velocity
-from rtcore.spatial import Vector, add, length, put_vector, scaled, tangents, vector
+from rtcore.spatial import Vector, add, dot, length, put_vector, scaled, tangents, vector
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER, FREE, RESTICK_TICKS
 
 TOLERANCE = 1e-8
@@ -136,11 +136,29 @@ def _load_impacts(model: tuple, state: tuple, report: Any) -> None:
         if impact.wanted > 0.0:
             room = max(gap_of(state, place, report) - world.eps_safety, 0.0)
             if impact.wanted * world.dt >= room * impact.restitution:
+                # It bounces at the start of the step: the kick comes after that, and is none of the fall's.
+                kick = world.dt * dot(vector(world.gravity), _normal_of(problem.equations[i]))
+                kick *= _falls(model, place.second) - _falls(model, place.first)
+                impact.wanted = max(impact.wanted + (1.0 + impact.restitution) * min(kick, 0.0), 0.0)
                 problem.equations[i].free[0] = 0.0
                 _at_the_instant(model, state, place.first)
                 _at_the_instant(model, state, place.second)
             else:
                 impact.wanted = 0.0
+
+
+@inner
+def _normal_of(equation: Any) -> Vector:
+    """From the first body to the second, unit, scene."""
+    if equation.second < 0:
+        return scaled(vector(equation.jacobian_first[0, :3]), -1.0)
+    return vector(equation.jacobian_second[0, :3])
+
+
+@inner
+def _falls(model: tuple, body_id: int) -> float:
+    """1 for a body that gravity pulls on, else 0."""
+    return 1.0 if body_id < len(model.bodies) and model.bodies[body_id].kind == FREE else 0.0
 
 
 @inner
@@ -155,9 +173,7 @@ def _at_the_instant(model: tuple, state: tuple, body_id: int) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _solve(
-    model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, held: int, report: Any
-) -> None:
+def _solve(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, held: int, report: Any) -> None:
     """Solve the island of the contacts first .. last - 1, and apply its impulses to the movers."""
     pairs = state.pairs
     problem = state.problem
@@ -310,9 +326,7 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
         slides = r[0] > 0.0 and math.hypot(u[1], u[2]) * world.dt > slip
         if r[0] > 0.0:
             pairs.carried[place.first] = pairs.carried[place.second] = 1
-        normal = vector(equation.jacobian_second[0, :3])
-        if equation.second < 0:
-            normal = scaled(vector(equation.jacobian_first[0, :3]), -1.0)
+        normal = _normal_of(equation)
         one, two = tangents(normal)
         push = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
         if place.pair < 0:

@@ -23,6 +23,7 @@ from rtcore.collision.features import FACE
 from rtcore.dynamics.contact_rows import gap_of
 from rtcore.kernels import inner
 from rtcore.solvers import newton
+from rtcore.solvers.gauss_seidel import solve_nncg
 from rtcore.solvers.problem import apply_impulses
 from rtcore.spatial import (
     Quaternion,
@@ -45,6 +46,8 @@ TOLERANCE = 1e-8
 """Natural-map residual at which the pass ends."""
 OPENING = 0.2
 """Share of what is missing to eps_safety by which a step opens a contact."""
+SWEEPS = 8
+"""Of the pass for a tool alone."""
 ITERATIONS = 12
 """Of Newton's method in the pass, at most."""
 GOOD = 1e-3
@@ -75,19 +78,22 @@ def open_contacts(model: tuple, state: tuple, report: Any) -> bool:
 def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any) -> bool:
     world = model.world[0]
     problem = state.problem
-    least = 0.0
+    alone = _is_tool_alone(model, state, first, last)
+    missing = False
     for i in range(first, last):
         equation = problem.equations[i]
-        spare = _spare(model, state, i, report)
-        least = min(least, spare)
+        gap = gap_of(state, state.pairs.places[1, i], report)
+        spare = _spare_of_tool(state, world, i, gap) if alone else _spare(model, state, i, report)
+        lacks = world.eps_safety - gap if alone else -spare
+        missing |= lacks > DEADBAND * world.eps_safety
         put_vector(equation.free, (max(spare, -world.eps_safety) / world.dt, 0.0, 0.0))
-    if least >= -DEADBAND * world.eps_safety:
+    if not missing:
         return False
     for i in range(first, last):
         equation = problem.equations[i]
         put_vector(equation.impulse, (0.0, 0.0, 0.0))
         equation.friction = 0.0
-        if equation.free[0] < 0.0:
+        if alone or equation.free[0] < 0.0:
             own = problem.blocks[equation.diagonal].values
             for k in range(3):
                 equation.compliance[k] = YIELDING * own[k, k]
@@ -95,25 +101,54 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any)
     settings = state.solver_settings[0]
     result = state.solver_reports[0]
     settings.tolerance = TOLERANCE
-    settings.sweeps = ITERATIONS
-    newton.solve(problem, first, last, settings, state.newton_work, result)
-    if result.residual > GOOD:
-        return False
+    if alone:
+        settings.sweeps = SWEEPS
+        solve_nncg(problem, first, last, settings, state.solver_work, result)
+    else:
+        settings.sweeps = ITERATIONS
+        newton.solve(problem, first, last, settings, state.newton_work, result)
+        if result.residual > GOOD:
+            return False
     apply_impulses(problem, first, last)
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inner
+def _is_tool_alone(model: tuple, state: tuple, first: int, last: int) -> bool:
+    """Is it only the tool that the contacts first .. last - 1 move, among what stands?"""
+    for i in range(first, last):
+        place = state.pairs.places[1, i]
+        if place.pair >= 0 or state.pairs.movers[place.first] >= 0:
+            return False
+    return True
+
+
+@inner
+def _spare_of_tool(state: tuple, world: Any, i: int, gap: float) -> float:
+    """As `_spare`, to first order: of the tool alone a step is short, and what it dips it makes good in the next."""
+    equation = state.problem.equations[i]
+    velocity = state.problem.movers[equation.second].velocity
+    speed = 0.0
+    for m in range(6):
+        speed += equation.jacobian_second[0, m] * velocity[m]
+    return speed * world.dt + gap - _goal(world, gap)
+
+
+@inner
+def _goal(world: Any, gap: float) -> float:
+    """Where a contact of that gap is to be at the end of the step, m."""
+    if gap < (1.0 - DEADBAND) * world.eps_safety:
+        return gap + OPENING * (world.eps_safety - gap)
+    return min(gap, world.eps_safety)
+
+
+@inner
 def _spare(model: tuple, state: tuple, i: int, report: Any) -> float:
     """How much more contact i opens by the motions of this step than it must, m; below 0: how much it lacks."""
     world = model.world[0]
-    place = state.pairs.places[1, i]
-    gap = gap_of(state, place, report)
+    gap = gap_of(state, state.pairs.places[1, i], report)
     rate, end = contact_path(model, state, i, report)
-    goal = min(gap, world.eps_safety)
-    if gap < (1.0 - DEADBAND) * world.eps_safety:
-        goal = gap + OPENING * (world.eps_safety - gap)
-    return min(end - goal, _dip(world, gap, rate, end))
+    return min(end - _goal(world, gap), _dip(world, gap, rate, end))
 
 
 @inner
@@ -137,6 +172,8 @@ def bend_ways(model: tuple, state: tuple, report: Any) -> bool:
     bent = False
     for i in range(int(state.problem.size[0].contacts)):
         place = state.pairs.places[1, i]
+        if place.pair < 0 and state.pairs.movers[place.first] < 0:
+            continue
         gap = gap_of(state, place, report)
         rate, end = contact_path(model, state, i, report)
         if _dip(world, gap, rate, end) < -DEADBAND * world.eps_safety:

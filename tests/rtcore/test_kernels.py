@@ -1,0 +1,35 @@
+"""Kernels without wrappers are called by kernels alone: Python would run into nothing."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted([*ROOT.glob("rtcore/**/*.py"), *ROOT.glob("haptics/*.py")])
+
+
+def decorated(node: ast.FunctionDef) -> set[str]:
+    return {ast.unparse(decorator).split("(")[0] for decorator in node.decorator_list}
+
+
+def calls_from_python(tree: ast.AST, inner: set[str], kernel: bool = False) -> list[str]:
+    """Names of inner kernels that are used outside of kernels."""
+    found = []
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.FunctionDef):
+            found += calls_from_python(child, inner, bool(decorated(child) & {"njit", "inner"}))
+        else:
+            if isinstance(child, ast.Name) and child.id in inner and not kernel:
+                found.append(child.id)
+            found += calls_from_python(child, inner, kernel)
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_kernels_call_kernels_without_wrappers(path):
+    tree = ast.parse(path.read_text())
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    inner = {node.name for node in functions if "inner" in decorated(node)}
+    assert all(name.startswith("_") for name in inner), "what others import has its wrappers"
+    assert calls_from_python(tree, inner) == []
