@@ -26,7 +26,7 @@ from rtcore.spatial import (
     to_scene,
     vector,
 )
-from rtcore.tables import DEGRADED_CONTACTS, FREE
+from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, FREE
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -207,7 +207,10 @@ def _write(
     if equation.second >= 0:
         arm = subtract(add(point, scaled(normal, gap)), _centre(model, state, place.second))
         _fill(equation.jacobian_second, 1.0, normal, one, two, arm)
-    put_vector(equation.free, (max(gap - world.eps_safety, 0.0) / world.dt, 0.0, 0.0))
+    # What rests is closed whatever rounding says: an open contact is one more for the solver to find.
+    room = gap - world.eps_safety
+    room = room if room > DEADBAND * world.eps_safety else 0.0
+    put_vector(equation.free, (room / world.dt, 0.0, 0.0))
     put_vector(equation.compliance, (0.0, 0.0, 0.0))
     put_vector(equation.impulse, (dot(push, normal), dot(push, one), dot(push, two)))
     equation.friction = friction_of(model, place.first, place.second, slips)
