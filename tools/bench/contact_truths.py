@@ -18,6 +18,7 @@ SCENES: dict[str, Callable[[], Truth]] = {
     "zeno": impacts.zeno,
     "cradle": impacts.cradle,
     "cradle_in_touch": impacts.cradle_in_touch,
+    "cradle_in_a_box": impacts.cradle_in_a_box,
     "heavy_top": spinning.heavy_top,
     "sleeping_top": lambda: spinning.sleeping_top(1.1),
     "waking_top": lambda: spinning.sleeping_top(0.9),

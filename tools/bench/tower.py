@@ -9,7 +9,7 @@ import numpy as np
 from rtcore.tables import DEGRADED_SOLVER
 from tools.bench.common import Figure, Progress, Result, percentiles
 from tools.bench.tower_peers import PEERS, Course, Tower, watch
-from tools.scenes.bodies import EPS, Solid, World, block, floor
+from tools.scenes.bodies import EPS, FULL, Solid, World, block, floor
 
 RATIOS = (1, 10, 100, 1000)
 BOXES = 10
@@ -28,7 +28,7 @@ SETTLE = 20
 """First steps, in which fronts are made; they belong to no time."""
 
 
-def tower_world(masses: tuple[float, ...]) -> World:
+def tower_world(masses: tuple[float, ...], budget: tuple[int, int, int] = FULL) -> World:
     """Boxes of these masses (kg) one on the other, each at the gap at rest."""
     gap = EPS[1]
     shape = block(EDGE, EDGE, EDGE)
@@ -36,7 +36,7 @@ def tower_world(masses: tuple[float, ...]) -> World:
     for i, mass in enumerate(masses):
         place = (0.0, 0.0, gap + 0.5 * EDGE + i * (EDGE + gap))
         solids.append(Solid(shape, place, mass=mass, friction=FRICTION))
-    return World(solids, (0.0, 0.0, -GRAVITY))
+    return World(solids, (0.0, 0.0, -GRAVITY), budget=budget)
 
 
 def stand(masses: tuple[float, ...], steps: int) -> tuple[dict[str, Any], Course, World]:

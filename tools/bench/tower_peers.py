@@ -100,9 +100,7 @@ def _pybullet(tower: Tower, steps: int, dt: float, iterations: int) -> Course:
             fixedTimeStep=dt, numSolverIterations=iterations, numSubSteps=1, physicsClientId=client
         )
         pybullet.setGravity(0.0, 0.0, -tower.gravity, physicsClientId=client)
-        ground = pybullet.createCollisionShape(
-            pybullet.GEOM_BOX, halfExtents=[5.0, 5.0, 0.5], physicsClientId=client
-        )
+        ground = pybullet.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[5.0, 5.0, 0.5], physicsClientId=client)
         shape = pybullet.createCollisionShape(
             pybullet.GEOM_BOX, halfExtents=[0.5 * tower.edge] * 3, physicsClientId=client
         )

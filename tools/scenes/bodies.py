@@ -25,6 +25,8 @@ EPS = (2e-5, 5e-5, 1e-4)
 """Alert, safety and break distance of scenes that are some decimetres large, m."""
 FULL = (20_000, 8, 50)
 """Units, passes and sweeps that a daemon has unless told otherwise."""
+PLENTY = (2_000_000, 8, 1000)
+"""As much as a scene may need whose truth and not whose time is asked for."""
 GRAVITY = (0.0, 0.0, -9.81)
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 PARKED = (0.0, 0.0, 50.0)
@@ -99,7 +101,7 @@ class World:
         *,
         eps: tuple[float, float, float] = EPS,
         dt: float = 1e-3,
-        budget: tuple[int, int, int] = FULL,
+        budget: tuple[int, int, int] = PLENTY,
         tool: Mesh | None = None,
         tool_at: Sequence[float] = PARKED,
         tool_mass: float = 0.0,
@@ -289,9 +291,11 @@ def icosphere(radius: float, level: int) -> Mesh:
     """A ball of 20 x 4^level triangles with all vertices at the radius (m), one of them at each pole of z."""
     angle = math.atan(0.5)
     around = 2.0 * math.pi * np.arange(5) / 5
-    ring = np.stack([np.cos(around), np.sin(around), np.full(5, math.tan(angle))], axis=1) * math.cos(angle)
-    lower = np.stack([np.cos(around + math.pi / 5), np.sin(around + math.pi / 5), np.full(5, -math.tan(angle))], axis=1)
-    vertices = [*np.concatenate([[[0.0, 0.0, 1.0]], ring, lower * math.cos(angle), [[0.0, 0.0, -1.0]]])]
+    rings = []
+    for start, side in ((0.0, 1.0), (math.pi / 5, -1.0)):
+        wide = np.stack([np.cos(around + start), np.sin(around + start), np.full(5, side * math.tan(angle))], axis=1)
+        rings.append(math.cos(angle) * wide)
+    vertices = [*np.concatenate([[[0.0, 0.0, 1.0]], *rings, [[0.0, 0.0, -1.0]]])]
     faces = []
     for k in range(5):
         n = (k + 1) % 5

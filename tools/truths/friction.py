@@ -27,7 +27,7 @@ def _incline(friction: float, slope: float) -> tuple[World, np.ndarray]:
 
 def incline_creep(seconds: float, friction: float = 0.5, share: float = 0.99) -> Truth:
     """A cube on a slope of `share` of what friction holds does not move, however long."""
-    world, downhill = _incline(friction, math.atan(share * friction))
+    world, _ = _incline(friction, math.atan(share * friction))
     world.run(100)
     place = world.positions[1]
     fastest = 0.0
@@ -103,7 +103,7 @@ def slip_to_roll_sphere(level: int = 5, radius: float = 0.1) -> Truth:
 # SimBenchmark's rolling.
 
 
-def rolling(seconds: float, direction: float = 0.0, sides: int = 1024) -> Truth:
+def rolling(seconds: float, direction: float = 0.0, sides: int = 4096) -> Truth:
     """A box that is pulled from below 25 balls which roll on it (SimBenchmark, rolling).
 
     direction: of the pull, rad from x. The balls are wheels of so many sides across the pull, with the moments of
@@ -126,7 +126,7 @@ def rolling(seconds: float, direction: float = 0.0, sides: int = 1024) -> Truth:
         for k in range(5):
             place = (0.4 * (i - 2)) * along + (0.4 * (k - 2)) * across + [0.0, 0.0, 0.2 + low + 2.0 * GAP]
             solids.append(Solid(mesh, place, turn, mass=light, moments=(moment,) * 3, friction=above))
-    world = World(solids)
+    world = World(solids, budget=(1_000_000, 8, 100))
     world.run(20)
     ticks = round(seconds / world.dt)
     begun = world.velocities @ along

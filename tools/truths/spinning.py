@@ -46,7 +46,7 @@ def dzhanibekov(reversals: int = 3) -> Truth:
 
 # Tops.
 
-MASS, LENGTH, ACROSS, ALONG = 0.5, 0.06, 4e-4, 2.5e-4
+MASS, LENGTH, ACROSS, ALONG = 0.5, 0.06, 1e-3, 1.5e-3
 """kg; m from the tip to the centre of mass; moments about axes through it, across and along the spin, kg m2."""
 
 
@@ -79,7 +79,8 @@ def _spun(lean: float, spin: float, precession: float) -> World:
 def heavy_top(seconds: float = 5.0, lean: float = 0.5, precession: float = 3.0) -> Truth:
     """A top on its tip, held there by friction, precesses steadily: I3 w W - I1 W^2 cos(lean) = m g l, about the tip.
 
-    I1, I3: moments about the tip, across and along the axis; w: spin along the axis, W: precession.
+    I1, I3: moments about the tip, across and along the axis; w: spin along the axis, W: precession. The error is that
+    of the scheme and goes with the step.
     """
     about_tip = ACROSS + MASS * LENGTH**2
     spin = (MASS * G * LENGTH + about_tip * precession**2 * math.cos(lean)) / (ALONG * precession)
