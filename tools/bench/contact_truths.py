@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         ok=not failed,
         notes=[
             "Bodies are triangle meshes, steps 1 ms, the tool is parked far off except in box_on_box. Each row has the "
-            "ledger of its run: gain and drift of energy and momentum of the free bodies, worst residual of the solver.",
+            "ledger of its run: gain and drift of energy and momentum of the free bodies, worst residual of a solve.",
             "Round bodies are polyhedra: each edge that one rolls over is a small impact and takes its energy.",
         ],
     )
