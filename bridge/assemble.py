@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bridge.config import Body, Config, ConfigError, Shape
+from bridge.movers import check_apart, check_velocities, free_inertia, rest_speed, tool_inertia
 from bridge.scene.cache import PreparedMesh, prepare
 from bridge.scene.errors import SceneError
 from bridge.scene.frames import Pose, compose, place
@@ -19,7 +20,7 @@ from bridge.start import BOUND_SHARE, Start, Trouble, overlapping
 from haptics.cards import DeviceCard, load_card
 from haptics.settings import make_settings
 from rtcore.model import Model, ModelBuilder
-from rtcore.tables import BUDGET, HELD, STATIC
+from rtcore.tables import BUDGET, FREE, HELD, KINEMATIC, STATIC
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many are done, and how many there are."""
@@ -29,6 +30,9 @@ EPS_SHARES = {"eps_alert": 0.0044 / 50.0, "eps_safety": 0.010 / 50.0, "eps_break
 
 LEAST_ARM = 0.01
 """Of a tool that no spring turns, as a share of its size: what turns it then has the effect of a pull on that arm."""
+
+KINDS = {"static": STATIC, "held": HELD, "free": FREE, "kinematic": KINEMATIC}
+"""Of bodies, by what the configuration calls their motion."""
 
 TOOL = "[tool]"
 """Name of the tool among meshes; no body can have it."""
@@ -120,9 +124,12 @@ def assemble(
             f"the scene measures {diagonal:.4g} m corner to corner: is it in metres? `scale = 0.001` makes m of mm"
         )
     eps = _distances(config, diagonal, source)
+    dt = float(settings["dt"][0])
+    check_velocities(config.scene, eps["eps_alert"], dt, source)
 
     builder = ModelBuilder()
     mesh_ids: dict[str, int] = {}
+    slowest = rest_speed(config.scene.gravity, dt)
     for body in placed:
         if body.mesh.hash not in mesh_ids:
             mesh_ids[body.mesh.hash] = builder.add_mesh(body.mesh.nodes, body.mesh.triangles)
@@ -132,7 +139,13 @@ def assemble(
             orientation=body.pose[1].tolist(),
             friction_static=body.config.friction_static,
             friction_kinetic=body.config.friction_kinetic,
-            kind=HELD if body.config.motion == "held" else STATIC,
+            kind=KINDS[body.config.motion],
+            inertia=free_inertia(body, slowest) if body.config.motion == "free" else None,
+            restitution=body.config.restitution,
+            rest_speed=slowest,
+            torsional_friction=body.config.torsional_friction,
+            rolling_friction=body.config.rolling_friction,
+            velocity=(*body.config.velocity, *body.config.angular_velocity),
         )
     tool = tool_mesh(config, base_directory, notes)
     if tool is None:
@@ -143,23 +156,34 @@ def assemble(
         tool_mesh_id = builder.add_mesh(tool.nodes, tool.triangles)
     if tool is not None:
         settings["tool_reach"] = np.linalg.norm(tool.vertices[np.unique(tool.faces)], axis=1).max()
+    heavy = None if tool is None or config.tool.mass == 0.0 else tool_inertia(tool, config.tool.mass)
     radius = config.tool.tip_radius if tool is None else 0.0
     try:
         turning = 0.0
         if tool is not None and config.tool.motion == "sliding":
             turning = (LEAST_ARM * float(settings["tool_reach"][0])) ** 2
-        alert, safety, forget = eps.values()
-        offset = config.tool.tip_offset
-        model = builder.build(radius, offset, alert, safety, forget, tool_mesh_id=tool_mesh_id, turning=turning)
+        model = builder.build(
+            radius,
+            config.tool.tip_offset,
+            eps["eps_alert"],
+            eps["eps_safety"],
+            eps["eps_break"],
+            tool_mesh_id=tool_mesh_id,
+            turning=turning,
+            dt=dt,
+            gravity=config.scene.gravity,
+            tool_inertia=heavy,
+        )
     except ValueError as error:
         raise ConfigError(source, [f"scene: {error}"]) from None
+    check_apart(model, placed, eps)
     start = Start(model, placed, tool, config.tool.start_orientation, eps["eps_safety"])
     if resolve:
         config = _resolved(config, start, notes)
     gap = _check_start(config, start, placed, notes)
     notes += _overlaps(model, placed)
     budget = np.zeros(1, dtype=BUDGET)
-    for key in ("units", "passes", "sweeps"):
+    for key in ("units", "passes", "sweeps", "visits"):
         budget[key] = getattr(config.budget, key)
     for key, unit in (("stiffness", "N/m"), ("damping", "N·s/m"), ("rotational_stiffness", "N·m/rad")):
         wanted, given = getattr(config.coupling, key), float(settings[key][0])
@@ -382,6 +406,6 @@ def _overlaps(model: Model, placed: list[PlacedMesh]) -> list[str]:
     more = f" and {len(pairs) - SHOWN_PAIRS} more" if len(pairs) > SHOWN_PAIRS else ""
     looked = "; not all pairs were looked at" if cut else ""
     return [
-        f"{len(pairs)} pair(s) of bodies overlap each other, which is allowed, as they are not moved by contact: "
+        f"{len(pairs)} pair(s) of bodies overlap each other, which is allowed, as they do not move: "
         f"{shown}{more}{looked}"
     ]

@@ -10,8 +10,20 @@ import typing
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
+
+from rtcore.dynamics.inertia import body_inertia
 
 MAX_FILE_BYTES = 1_000_000
 """A larger configuration file is surely not one."""
@@ -27,6 +39,12 @@ SIZES: dict[str, tuple[int, str]] = {
     "plane": (2, "x and y edge lengths"),
 }
 """How many numbers `size` takes for each primitive, and which."""
+
+LEAST_MASS, LARGEST_MASS = 1e-30, 1e30
+"""kg; squares of these, and of their inverses, are far from the ends of double precision."""
+
+LEAST_GYRATION, LARGEST_GYRATION = 1e-15, 1e15
+"""m, in the same sense."""
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -60,10 +78,31 @@ def _unit(quaternion: "Quaternion") -> "Quaternion":
     return (x, y, z, w)
 
 
+def _numbers_of_inertia(value: object, check: ValidatorFunctionWrapHandler) -> "Inertia | None":
+    try:
+        return check(_tuples(value))
+    except ValidationError:
+        raise PydanticCustomError(
+            "not_inertia", "must be three principal moments or three rows of three numbers, in kg·m2"
+        ) from None
+
+
+def _tuples(value: object) -> object:
+    """Arrays as strict validation wants them of a function."""
+    return tuple(_tuples(entry) for entry in value) if isinstance(value, list) else value
+
+
+def _check_mass(mass: float) -> None:
+    if 0.0 < mass < LEAST_MASS:
+        raise _wrong("mass", mass, f"must be at least {LEAST_MASS:g} kg")
+
+
 Vector3 = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
+Inertia = Vector3 | tuple[Vector3, Vector3, Vector3]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
+NOWHERE: Vector3 = (0.0, 0.0, 0.0)
 
 
 class Section(BaseModel):
@@ -121,14 +160,36 @@ class Body(Shape):
     """URDF, SDF or MJCF file; each link becomes a body `name/link`."""
     pose: Pose = Pose()
     """Body -> scene"""
-    motion: Literal["static", "held"] = "static"
-    """held: may be posed anew while nobody is engaged"""
+    motion: Literal["static", "held", "free", "kinematic"] = "static"
+    """held: may be posed anew while nobody is engaged; free: forces move it; kinematic: keeps its velocity, pushes and
+    is not pushed, waits where it is blocked"""
     friction_static: NonNegative = 0.4
     """Coulomb coefficient at rest"""
     friction_kinetic: NonNegative = 0.3
     """Coulomb coefficient while sliding; not above friction_static"""
+    torsional_friction: NonNegative = 0.0
+    """Largest moment against spinning about the normal, per normal force, m"""
+    rolling_friction: NonNegative = 0.0
+    """Largest moment against rolling, per normal force, m"""
+    restitution: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Speed after an impact by the speed before; of two bodies the larger one counts"""
     density: Positive = 1000.0
-    """kg/m3, for the mass that `inspect` reports"""
+    """kg/m3, of the homogeneous solid that the mesh encloses; used where `mass` is not given"""
+    mass: Annotated[float, Field(gt=0, le=LARGEST_MASS)] | None = None
+    """kg, of a free body; its inertia is that of the homogeneous solid, unless `inertia` is given"""
+    inertia: Annotated[Inertia | None, WrapValidator(_numbers_of_inertia)] = None
+    """kg·m2 about `centre_of_mass`, axes of the mesh: three moments, or three rows; needed where the mesh is no closed
+    solid"""
+    centre_of_mass: Vector3 | None = None
+    """m, mesh coordinates (after `scale`); belongs to `inertia`"""
+    linear_drag: NonNegative = 0.0
+    """Of a free body: force against its velocity, N·s/m"""
+    angular_drag: NonNegative = 0.0
+    """Of a free body: torque against its angular velocity, N·m·s/rad"""
+    velocity: Vector3 = NOWHERE
+    """m/s, scene axes. free: of the centre of mass, at start; kinematic: of the body's origin, always"""
+    angular_velocity: Vector3 = NOWHERE
+    """rad/s, scene axes. free: at start; kinematic: always, about the body's origin"""
     joints: dict[str, float] = {}
     """URDF: joint positions by name, rad or m; 0 where absent"""
 
@@ -151,7 +212,54 @@ class Body(Shape):
                 raise _wrong("scale", list(self.scale), "of a urdf must be one number, such as 0.5")
         elif self.joints:
             raise _wrong("joints", self.joints, "belongs to a `urdf`")
+        self._check_motion()
         return self
+
+    @property
+    def moves(self) -> bool:
+        """Does it change its pose by itself?"""
+        return self.motion in ("free", "kinematic")
+
+    def _check_motion(self) -> None:
+        if self.urdf is not None and self.moves:
+            raise _wrong("motion", self.motion, "of a urdf must be static or held: links with joints do not move yet")
+        for key in ("velocity", "angular_velocity"):
+            if not self.moves and any(getattr(self, key)):
+                raise _wrong(key, list(getattr(self, key)), 'belongs to a body with motion = "free" or "kinematic"')
+        for key in ("mass", "inertia", "centre_of_mass", "linear_drag", "angular_drag"):
+            if self.motion != "free" and getattr(self, key):
+                raise _wrong(key, getattr(self, key), 'belongs to a body with motion = "free"')
+        _check_mass(self.mass or 0.0)
+        if self.inertia is None:
+            if self.centre_of_mass is not None:
+                raise _wrong(
+                    "centre_of_mass",
+                    list(self.centre_of_mass),
+                    "belongs to a body with `inertia`; without, it is that of the solid that the mesh encloses",
+                )
+            return
+        tensor = self.inertia_tensor
+        if tensor is None or self.mass is None or self.centre_of_mass is None:
+            raise _wrong("inertia", self.inertia, "needs `mass` and `centre_of_mass` beside it")
+        try:
+            made = body_inertia(self.mass, tensor, self.centre_of_mass)
+        except ValueError as error:
+            raise _wrong("inertia", self.inertia, f"cannot be used: {error}") from None
+        least, largest = np.sqrt(np.array((made["moments"].min(), made["moments"].max())) / self.mass)
+        if least < LEAST_GYRATION or largest > LARGEST_GYRATION:
+            raise _wrong(
+                "inertia",
+                self.inertia,
+                f"must have radii of gyration, sqrt(moment / mass), of {LEAST_GYRATION:g} to {LARGEST_GYRATION:g} m",
+            )
+
+    @property
+    def inertia_tensor(self) -> np.ndarray | None:
+        """(3, 3) what `inertia` says, kg m2; None where it is not given."""
+        if self.inertia is None:
+            return None
+        given = np.array(self.inertia)
+        return np.diag(given) if given.ndim == 1 else given
 
 
 DISTANCES = ("eps_alert", "eps_safety", "eps_break")
@@ -164,8 +272,10 @@ class Scene(Section):
     """What status lines and logs call it"""
     bodies: Annotated[list[Body], Field(min_length=1, alias="body")]
     """One `[[scene.body]]` table each"""
+    gravity: Vector3 = (0.0, 0.0, -9.81)
+    """m/s2, scene axes; only free bodies feel it"""
     eps_alert: Positive | None = None
-    """No surface ever comes nearer to the tip than this, m"""
+    """No surface ever comes nearer to the tool, or to a body that moves, than this, m"""
     eps_safety: Positive | None = None
     """Gap kept at rest, m"""
     eps_break: Positive | None = None
@@ -199,6 +309,9 @@ class Tool(Shape):
     """Mesh or primitive -> tool"""
     motion: Literal["sliding", "carried"] = "sliding"
     """Of a mesh or primitive. sliding: it yields to what it touches; carried: it waits where it is blocked"""
+    mass: Annotated[float, Field(ge=0, le=LARGEST_MASS)] = 0.0
+    """Of a mesh or primitive that slides, kg, at the tip centre; its inertia is that of the homogeneous solid about it.
+    0: it has none, and goes at once where springs and contacts balance"""
     start: Vector3 = (0.0, 0.0, 0.0)
     """Tip centre at start, scene; must be free"""
     start_orientation: Annotated[Quaternion, AfterValidator(_unit)] = (0.0, 0.0, 0.0, 1.0)
@@ -212,6 +325,11 @@ class Tool(Shape):
             raise _wrong("motion", self.motion, "belongs to a `mesh` or `primitive`: a sphere tip always slides")
         if self.whole and "tip_radius" in self.model_fields_set:
             raise _wrong("tip_radius", self.tip_radius, "belongs to a sphere tip, not to a `mesh` or `primitive`")
+        if self.mass > 0.0 and not self.whole:
+            raise _wrong("mass", self.mass, "belongs to a `mesh` or `primitive`: a sphere tip has no inertia")
+        if self.mass > 0.0 and self.motion == "carried":
+            raise _wrong("mass", self.mass, 'belongs to a tool with motion = "sliding": a carried one has no inertia')
+        _check_mass(self.mass)
         return self
 
     @property
@@ -291,8 +409,10 @@ class Budget(Section):
     """Node visits and triangle tests"""
     passes: Annotated[int, Field(ge=1, le=8)] = 8
     """Straight passes of the tip"""
-    sweeps: Annotated[int, Field(ge=1, le=2_000_000_000)] = 50
-    """Contact-solver sweeps per pass"""
+    sweeps: Annotated[int, Field(ge=1, le=2_000_000_000)] = 100
+    """Contact-solver sweeps per pass, and per group of bodies that touch"""
+    visits: Annotated[int, Field(ge=0, le=2_000_000_000)] = 5000
+    """Contacts that the solver may visit in a tick, in all sweeps; 0: only `sweeps` counts"""
 
 
 class Rates(Section):
@@ -350,6 +470,18 @@ class Config(Section):
     rates: Rates = Rates()
     log: Log = Log()
     sockets: Sockets = Sockets()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for index, body in enumerate(self.scene.bodies):
+            key = f"scene.body[{index}] ({body.name!r}).motion"
+            if body.moves and not self.tool.whole:
+                raise _wrong(
+                    key, body.motion, 'needs a tool with a surface: set `[tool] primitive = "sphere"` and `size = [r]`'
+                )
+            if body.moves and self.tool.motion == "carried":
+                raise _wrong(key, body.motion, 'needs a tool that yields: set `[tool] motion = "sliding"`')
+        return self
 
 
 def json_schema() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from rtcore.dynamics.inertia import BODY_INERTIA
-from rtcore.model import Model
+from rtcore.model import Model, moving_bodies
 from rtcore.tables import BODY, BOX_NODE, MESH, TRIANGLE, WORLD
 
 MODEL_VERSION = 4
@@ -52,6 +52,15 @@ def load_model(source: str | Path | IO[bytes]) -> Model:
     if len(arrays["world"]) != 1:
         raise ModelFileError(f"{what}: is damaged: it has {len(arrays['world'])} world rows instead of one")
     return Model(**{name: arrays[name] for name in TABLES})
+
+
+def load_moving_bodies(source: str | Path | IO[bytes]) -> list[int]:
+    """Ids of the bodies that move, rising, of a model that :func:`save_model` wrote, without reading its meshes.
+
+    Raises ModelFileError as :func:`load_model`.
+    """
+    types = {"version": np.dtype("i4"), "bodies": BODY}
+    return moving_bodies(load_arrays(source, types, version=MODEL_VERSION)["bodies"])
 
 
 def save_arrays(target: str | Path | IO[bytes], arrays: dict[str, np.ndarray]) -> None:

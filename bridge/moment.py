@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from haptics.states import CommandKind, CommandResult, EngagementState, Reason
-from rtcore.model import Model
+from rtcore.model import Model, moving_bodies
 from rtcore.tables import POSE
 
 
@@ -107,7 +107,8 @@ def moment(record: np.ndarray | np.void, dt: float) -> Moment:
 
 
 def moved_poses(model: Model, records: np.ndarray, poses: np.ndarray | None = None) -> np.ndarray:
-    """(n_bodies,) POSE after (n,) RECORD: the bodies that a command posed anew, the others where they were."""
+    """(n_bodies,) POSE after (n,) records: bodies that a command posed anew or that move by themselves, others as they
+    were."""
     if poses is None:
         poses = np.zeros(len(model.bodies), POSE)
         poses["position"] = model.bodies["position"]
@@ -116,7 +117,16 @@ def moved_poses(model: Model, records: np.ndarray, poses: np.ndarray | None = No
     done = records["output"]["command_result"] == CommandResult.DONE
     for values in command["values"][(command["kind"] == CommandKind.POSE_BODY) & done]:
         poses[int(values[0])] = (values[1:4], values[4:8])
+    if len(records) and "bodies" in (records.dtype.names or ()):
+        moving = moving_bodies(model.bodies)
+        for name in ("position", "orientation"):
+            poses[name][moving] = records["bodies"][name][-1]
     return poses
+
+
+def poses_changed(records: np.ndarray) -> bool:
+    """May bodies be elsewhere after (n,) records than before?"""
+    return "bodies" in (records.dtype.names or ()) or bool(np.any(records["output"]["command_id"]))
 
 
 def tool_triangles(model: Model) -> np.ndarray | None:

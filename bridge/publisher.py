@@ -9,7 +9,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgpack
@@ -18,6 +18,7 @@ import zmq
 
 from bridge import realtime
 from bridge.exit_codes import ExitCode
+from bridge.model_file import load_moving_bodies
 from bridge.ring import TICKING, RingError, RingReader
 from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, check_address, write_json
 from bridge.schema import PROTOCOL_VERSION
@@ -56,6 +57,7 @@ STATE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("degraded", "", "words for the work that the budget cut short"),
     ("gap", "m", "smallest distance from the tip to a surface; -1 when none is near"),
     ("contacts", "", "list of maps: point, normal, displacement (scene, m), gap (m), body_id, face_id, sliding"),
+    ("bodies", "", "list of maps, one per body that moves: body_id, position (m) and orientation, mesh -> scene"),
     ("units_used", "", "work units of the tick"),
     ("tick_ns", "ns", "from start to reply sent"),
     ("late_ns", "ns", "start minus planned start"),
@@ -81,8 +83,11 @@ def name_of(kind: Any, number: int) -> str:
         return f"unknown({number})"
 
 
-def state_message(record: np.void) -> dict[str, Any]:
-    """Map of the state socket for one RECORD, with the keys of `STATE_FIELDS`. Session ids stay private."""
+def state_message(record: np.void, body_ids: Sequence[int] = ()) -> dict[str, Any]:
+    """Map of the state socket for one record, with the keys of `STATE_FIELDS`. Session ids stay private.
+
+    body_ids: of the bodies that move, whose states stand behind the record.
+    """
     output, entered, timing = record["output"], record["input"], record["timing"]
     report = output["report"]
     message: dict[str, Any] = {
@@ -125,6 +130,10 @@ def state_message(record: np.void) -> dict[str, Any]:
             "sliding": bool(contact["sliding"]),
         }
         for contact in report["contacts"][: report["contact_count"]]
+    ]
+    message["bodies"] = [
+        {"body_id": body_id, "position": body["position"].tolist(), "orientation": body["orientation"].tolist()}
+        for body_id, body in zip(body_ids, record["bodies"] if body_ids else (), strict=True)
     ]
     message["units_used"] = int(report["units_used"])
     message["tick_ns"] = int(timing["sent_ns"] - timing["started_ns"])
@@ -183,8 +192,10 @@ class Numbering:
 class Publisher:
     """The two PUB sockets, fed from one ring and the notices of the other processes."""
 
-    def __init__(self, runtime: RuntimeDirectory, endpoints: dict[str, str], publish_hz: float) -> None:
-        """Binds; raises zmq.ZMQError when an address is taken."""
+    def __init__(
+        self, runtime: RuntimeDirectory, endpoints: dict[str, str], publish_hz: float, body_ids: Sequence[int] = ()
+    ) -> None:
+        """Binds; raises zmq.ZMQError when an address is taken. body_ids: of the bodies that move."""
         self._context = zmq.Context(io_threads=1)
         self._state = self._context.socket(zmq.PUB)
         self._state.set(zmq.SNDHWM, 8)
@@ -197,6 +208,7 @@ class Publisher:
         self._events.bind(check_address(endpoints["events"]))
         self._notices.bind(check_address(runtime.notices_endpoint()))
         self._reader = RingReader(runtime.ring_path)
+        self._body_ids = body_ids
         self._numbering = Numbering(runtime)
         self._period_s = 1.0 / publish_hz
         self._poll_ms = max(1, min(POLL_MS, int(500 / publish_hz)))
@@ -224,7 +236,7 @@ class Publisher:
         now = time.monotonic()
         if total and self._newest is not None and now >= self._state_due:
             self._state_due = max(self._state_due + self._period_s, now)
-            self._state.send(msgpack.packb(state_message(self._newest)), zmq.NOBLOCK)
+            self._state.send(msgpack.packb(state_message(self._newest, self._body_ids)), zmq.NOBLOCK)
         if now >= self._heartbeat_due:
             self._heartbeat_due = now + HEARTBEAT_S
             self._heartbeat()
@@ -298,7 +310,8 @@ def main(runtime_dir: str) -> int:
     try:
         config = json.loads(runtime.config_path.read_bytes())
         endpoints = runtime.endpoints(config["sockets"])
-        publisher = Publisher(runtime, endpoints, float(config["rates"]["publish_hz"]))
+        body_ids = load_moving_bodies(runtime.model_path)
+        publisher = Publisher(runtime, endpoints, float(config["rates"]["publish_hz"]), body_ids)
     except zmq.ZMQError as error:
         print(f"publisher: cannot listen: {error}", file=sys.stderr)
         return ExitCode.ADDRESS_IN_USE

@@ -6,7 +6,7 @@ One memory-mapped file::
     2048     READER[16]       who reads, how far, records lost
     4096     snapshot areas   two, each with its own sequence word
     ...      sequence words   one u8 per slot
-    ...      slots            one RECORD each
+    ...      slots            one record each: RECORD, and behind it the states of the bodies that move
 
 Record number n (counted from 0) lives in slot ``n % slots``. Its sequence word is ``2 n + 1`` while it is being written
 and ``2 n + 2`` when it is complete, so a reader that copies a slot and finds ``2 n + 2`` before and after has an untorn
@@ -27,12 +27,15 @@ from typing import Any
 
 import numpy as np
 
-from haptics.tables import RECORD, RECORD_VERSION
+from haptics.tables import BODY_SAMPLE, RECORD, RECORD_VERSION, record_type
 
 MAGIC = 0x474E495248504148
 """``HAPHRING`` as little-endian bytes."""
 
 DEFAULT_SLOTS = 4096
+LEAST_SLOTS = 512
+SLOTS_BYTES = 1 << 27
+"""What all slots may take; scenes with so many bodies that they would take more get fewer slots."""
 SNAPSHOT_CAPACITY = 256 * 1024
 HEADER_BYTES = 4096
 READERS_AT = 2048
@@ -42,7 +45,7 @@ HEADER = np.dtype(
     [
         ("magic", "u8"),
         ("version", "u4"),  # RECORD_VERSION
-        ("itemsize", "u4"),  # of RECORD
+        ("itemsize", "u4"),  # of a record
         ("slots", "u8"),
         ("snapshot_capacity", "u8"),  # bytes of one snapshot area, its three leading words excluded
         ("head", "u8"),  # records written so far
@@ -162,14 +165,22 @@ def _allocate(path: Path, size: int) -> None:
         os.close(descriptor)
 
 
+def slots_for(bodies: int) -> int:
+    """Slots of a ring for so many bodies that move: DEFAULT_SLOTS, or half of that as often as memory asks for it."""
+    slots = DEFAULT_SLOTS
+    while slots > LEAST_SLOTS and slots * record_type(bodies).itemsize > SLOTS_BYTES:
+        slots //= 2
+    return slots
+
+
 class _Layout:
-    def __init__(self, slots: int, snapshot_capacity: int) -> None:
+    def __init__(self, slots: int, itemsize: int, snapshot_capacity: int) -> None:
         page = mmap.ALLOCATIONGRANULARITY
         self.snapshot_stride = 24 + snapshot_capacity
         self.snapshots_at = max(page, HEADER_BYTES)
         self.sequences_at = _round_up(self.snapshots_at + 2 * self.snapshot_stride, 64)
         self.slots_at = _round_up(self.sequences_at + 8 * slots, 64)
-        self.size = _round_up(self.slots_at + slots * RECORD.itemsize, page)
+        self.size = _round_up(self.slots_at + slots * itemsize, page)
 
 
 def _round_up(value: int, multiple: int) -> int:
@@ -194,16 +205,24 @@ class _Header:
         self.words[_WORD[name]] = value
 
 
-def _check(memory: mmap.mmap, path: Path) -> np.void:
+def _type_of(itemsize: int) -> np.dtype | None:
+    """The type of records of so many bytes, None when there is none."""
+    bodies, rest = divmod(itemsize - RECORD.itemsize, BODY_SAMPLE.itemsize)
+    return record_type(bodies) if bodies >= 0 and rest == 0 else None
+
+
+def _check(memory: mmap.mmap, path: Path) -> tuple[np.void, np.dtype]:
     header = np.frombuffer(bytes(memory[: HEADER.itemsize]), HEADER)[0]
     if header["magic"] != MAGIC:
         raise RingError(f"{path} is not a ring of hapticd")
-    if header["version"] != RECORD_VERSION or header["itemsize"] != RECORD.itemsize:
+    itemsize = int(header["itemsize"])
+    kind = _type_of(itemsize)
+    if header["version"] != RECORD_VERSION or kind is None:
         raise RingError(
-            f"{path} holds records of version {header['version']} ({header['itemsize']} bytes); this program reads "
-            f"version {RECORD_VERSION} ({RECORD.itemsize} bytes)"
+            f"{path} holds records of version {header['version']} ({itemsize} bytes); this program reads "
+            f"version {RECORD_VERSION} ({RECORD.itemsize} bytes, and {BODY_SAMPLE.itemsize} per body that moves)"
         )
-    return header
+    return header, kind
 
 
 class RingWriter:
@@ -214,17 +233,22 @@ class RingWriter:
         path: str | os.PathLike[str],
         slots: int = DEFAULT_SLOTS,
         *,
+        bodies: int = 0,
         snapshot_capacity: int = SNAPSHOT_CAPACITY,
         memory_name: str | None = None,
     ) -> None:
-        """slots: records kept, at least 2. memory_name: see `create_shared_file`. Raises NoSpace."""
+        """slots: records kept, at least 2; bodies: how many move. memory_name: see `create_shared_file`.
+
+        Raises NoSpace.
+        """
         if slots < 2:
             raise ValueError(f"a ring needs at least 2 slots, got {slots}")
         snapshot_capacity = _round_up(snapshot_capacity, 8)
-        create_shared_file(path, _Layout(slots, snapshot_capacity).size, memory_name)
+        itemsize = record_type(bodies).itemsize
+        create_shared_file(path, _Layout(slots, itemsize, snapshot_capacity).size, memory_name)
         header = np.zeros(1, HEADER)
         header["version"] = RECORD_VERSION
-        header["itemsize"] = RECORD.itemsize
+        header["itemsize"] = itemsize
         header["slots"] = slots
         header["snapshot_capacity"] = snapshot_capacity
         header["magic"] = MAGIC
@@ -246,10 +270,10 @@ class RingWriter:
                 self._mmap = mmap.mmap(file.fileno(), 0)
         except (OSError, ValueError) as error:
             raise RingError(f"cannot open the ring {path}: {error}") from error
-        header = _check(self._mmap, path)
+        header, self.record_type = _check(self._mmap, path)
         self.slots = int(header["slots"])
         self.snapshot_capacity = int(header["snapshot_capacity"])
-        layout = _Layout(self.slots, self.snapshot_capacity)
+        layout = _Layout(self.slots, self.record_type.itemsize, self.snapshot_capacity)
         self._bytes = memoryview(self._mmap)
         self.header: Any = _Header(self._bytes[:HEADER_BYTES].cast("Q"))
         self._words: memoryview = self.header.words
@@ -275,18 +299,19 @@ class RingWriter:
         return self._count
 
     def write(self, record: np.ndarray) -> None:
-        """Append `record`, a contiguous (1,) RECORD array. Never waits; about a microsecond."""
+        """Append `record`, a contiguous (1,) array of `record_type`. Never waits; some microseconds at most."""
+        size = self.record_type.itemsize
         if record is not self._source:
-            if record.dtype != RECORD or record.nbytes != RECORD.itemsize or not record.flags.c_contiguous:
-                raise ValueError("a contiguous array of exactly one RECORD is needed")
+            if record.dtype != self.record_type or record.nbytes != size or not record.flags.c_contiguous:
+                raise ValueError(f"a contiguous array of exactly one record of this ring ({size} bytes) is needed")
             self._source_bytes = record.reshape(1).view(np.uint8).data
             self._source = record
         count = self._count
         slot = self._slot
-        start = self._slots_at + slot * RECORD.itemsize
+        start = self._slots_at + slot * size
         self._sequences[slot] = 2 * count + 1
         self._fence()
-        self._bytes[start : start + RECORD.itemsize] = self._source_bytes
+        self._bytes[start : start + size] = self._source_bytes
         self._fence()
         count += 1
         self._sequences[slot] = 2 * count
@@ -300,8 +325,9 @@ class RingWriter:
         """Copy of the record written last, None before the first."""
         if self._count == 0:
             return None
-        start = self._slots_at + (self._count - 1) % self.slots * RECORD.itemsize
-        return np.frombuffer(bytes(self._bytes[start : start + RECORD.itemsize]), RECORD)[0]
+        size = self.record_type.itemsize
+        start = self._slots_at + (self._count - 1) % self.slots * size
+        return np.frombuffer(bytes(self._bytes[start : start + size]), self.record_type)[0]
 
     def put_snapshot(self, tick: int, data: Any) -> None:
         """Keep `data` (bytes-like, at most `snapshot_capacity`) as the state after `tick`; readers get it whole."""
@@ -352,18 +378,19 @@ class RingReader:
                 page = max(mmap.ALLOCATIONGRANULARITY, HEADER_BYTES)
                 access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
                 self._page = mmap.mmap(file.fileno(), page, access=access)
-                header = _check(self._mmap, self.path)
+                header, self.record_type = _check(self._mmap, self.path)
                 self._words = memoryview(self._page)[:HEADER_BYTES].cast("Q")
                 self._row = _claim_row(file.fileno(), self._words) if writable else None
         except (OSError, ValueError) as error:
             raise RingError(f"cannot open the ring {path}: {error}") from error
         self.header: Any = _Header(self._words)
         self.slots = int(header["slots"])
-        layout = _Layout(self.slots, int(header["snapshot_capacity"]))
+        itemsize = self.record_type.itemsize
+        layout = _Layout(self.slots, itemsize, int(header["snapshot_capacity"]))
         self._layout = layout
         self._sequences = np.frombuffer(self._mmap, "u8", self.slots, layout.sequences_at)
-        self._records = np.frombuffer(self._mmap, RECORD, self.slots, layout.slots_at)
-        self._raw = self._records.view(np.uint8).reshape(self.slots, RECORD.itemsize)
+        self._records = np.frombuffer(self._mmap, self.record_type, self.slots, layout.slots_at)
+        self._raw = self._records.view(np.uint8).reshape(self.slots, itemsize)
         self._fence = MemoryFence()
         self.lost = 0
         self.position = 0
@@ -399,8 +426,8 @@ class RingReader:
             words[self._row + 3] = time.monotonic_ns()
 
     def read(self, maximum: int = 256) -> tuple[np.ndarray, int]:
-        """Next records, oldest first, as a copied (n,) RECORD array (n <= maximum, 0 when there is none), and how many
-        records were overwritten before this reader came to them (they precede the returned ones)."""
+        """Next records, oldest first, as a copied (n,) array of `record_type` (n <= maximum, 0 when there is none), and
+        how many records were overwritten before this reader came to them (they precede the returned ones)."""
         head = self.header.head
         if head < self.position:
             self.position = 0
@@ -423,14 +450,14 @@ class RingReader:
         slot = first % self.slots
         until = min(count, self.slots - slot)
         wanted = 2 * np.arange(first, first + count, dtype=np.uint64) + np.uint64(2)
-        copy = np.empty((count, RECORD.itemsize), np.uint8)
+        copy = np.empty((count, self.record_type.itemsize), np.uint8)
         before = self._sequence_words(slot, until, count)
         self._fence()
         copy[:until] = self._raw[slot : slot + until]
         copy[until:] = self._raw[: count - until]
         self._fence()
         after = self._sequence_words(slot, until, count)
-        return copy.reshape(-1).view(RECORD), (before == wanted) & (after == wanted)
+        return copy.reshape(-1).view(self.record_type), (before == wanted) & (after == wanted)
 
     def _sequence_words(self, slot: int, until: int, count: int) -> np.ndarray:
         return np.concatenate((self._sequences[slot : slot + until], self._sequences[: count - until]))

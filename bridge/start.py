@@ -85,10 +85,10 @@ class Start:
         self._turn = Rotation.from_quat(self._orientation)
         self._radius = float(model.world["tip_radius"][0])
         self.needed = needed
-        self._state = make_state(model, (0.0, 0.0, 0.0))
         self._boxes = np.array([body.box() for body in placed])
         self._work = make_query_work()
         if tool is None:
+            self._state = make_state(model, (0.0, 0.0, 0.0))
             self._own = np.full((1, 3), 0.0)
             self._parts = np.zeros((1, 3))
             margin = self._radius
@@ -164,17 +164,19 @@ class Start:
 
     def depth(self, trouble: Trouble, position: np.ndarray) -> float | None:
         """The shortest translation found that leaves tool and body apart, m; None for one that is only near."""
-        if trouble.kind == "near":
-            return None
+        way = None if trouble.kind == "near" else self.parting(trouble, position, 0.0)
+        return None if way is None else float(np.linalg.norm(way))
+
+    def parting(self, trouble: Trouble, position: np.ndarray, gap: float) -> np.ndarray | None:
+        """The shortest translation found that leaves tool and body apart by a gap (m), (3,) m; None for none."""
         body_id = trouble.body_id
         reach = float(np.linalg.norm(self._boxes[body_id, 1] - self._boxes[body_id, 0])) + self.diagonal
-        way = _shortest(
-            lambda shift: self.trouble(body_id, position + shift, 0.0) is None,
+        return _shortest(
+            lambda shift: self.trouble(body_id, position + shift, gap) is None,
             self._directions([trouble], position),
-            1.01 * reach,
+            1.01 * reach + gap,
             1e-3 * min(self.needed, reach),
         )
-        return None if way is None else float(np.linalg.norm(way))
 
     def way_out(self, position: np.ndarray, bound: float) -> np.ndarray | None:
         """The shortest translation found that makes the place free of all bodies, (3,) m; None for none within bound.

@@ -31,9 +31,11 @@ from bridge.ring import (
     RingReader,
     RingWriter,
     remove_shared_file,
+    slots_for,
 )
 from bridge.runtime import AlreadyRunning, RuntimeDirectory, RuntimeDirectoryError, versions, write_assembly
 from haptics.snapshot import snapshot_size
+from rtcore.model import moving_bodies
 
 START_TIMEOUT_S = 300.0
 """Longest wait for the servo: an empty kernel cache takes a minute or two on a slow machine."""
@@ -178,8 +180,11 @@ class Daemon:
             for orphan in find_orphans():
                 orphan.unlink(missing_ok=True)
             write_assembly(runtime, self.assembly)
+            moving = len(moving_bodies(self.assembly.model.bodies))
             self.ring = RingWriter(
                 runtime.ring_path,
+                slots_for(moving),
+                bodies=moving,
                 snapshot_capacity=snapshot_size(self.assembly.model),
                 memory_name=runtime.shared_name("ring"),
             )

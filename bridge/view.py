@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from bridge.exit_codes import ExitCode
-from bridge.moment import Moment, body_triangles, moment, moved_poses, tool_triangles
+from bridge.moment import Moment, body_triangles, moment, moved_poses, poses_changed, tool_triangles
 from haptics.tables import RECORD
 from rtcore.model import Model
 
@@ -336,7 +336,7 @@ def follow_daemon(name: str, stop: Callable[[], bool] = lambda: False) -> None:
             while not stop():
                 records, _ = reader.read(4096)
                 if len(records):
-                    if np.any(records["output"]["command_id"]):
+                    if poses_changed(records):
                         poses = moved_poses(stored.model, records, poses)
                         window.place_bodies(poses)
                     window.show(moment(records[-1], dt), force_full, records["output"]["proxy_position"])
@@ -354,7 +354,7 @@ def follow_daemon(name: str, stop: Callable[[], bool] = lambda: False) -> None:
 def follow_log(path: str | Path, speed: float = 1.0) -> None:
     """Play a log in the window again and again until it is closed; space pauses, arrows go back and on by a second.
 
-    Bodies that were posed anew during the run move when their command is played, not when it is jumped over.
+    Bodies that were posed anew during the run do so when their command is played, not when it is jumped over.
     Raises NoDisplay, and LogError when the log cannot be read or holds no tick.
     """
     from bridge.log.play import Player
@@ -381,7 +381,7 @@ def follow_log(path: str | Path, speed: float = 1.0) -> None:
 
         def show(records: np.ndarray) -> None:
             nonlocal poses, closed
-            if np.any(records["output"]["command_id"]):
+            if poses_changed(records):
                 poses = moved_poses(model, records, poses)
                 window.place_bodies(poses)
             try:

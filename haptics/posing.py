@@ -1,4 +1,4 @@
-"""Posing a held body while nobody is engaged: never onto the tool, and never so that the tool changes sides."""
+"""Posing a held body while nobody is engaged: never onto the tool or a body that moves, and never round one of them."""
 
 import math
 
@@ -9,10 +9,12 @@ from haptics.codes import BAD_VALUE, OK
 from rtcore.collision.mesh_distance import mesh_distance
 from rtcore.collision.nearest import clearance
 from rtcore.collision.overlap import place_pair
+from rtcore.collision.pair_slots import drop_contacts
 from rtcore.collision.pair_state import reset_front
 from rtcore.model import Model
 from rtcore.motion import still
 from rtcore.spatial import (
+    Quaternion,
     Vector,
     add,
     conjugate,
@@ -24,7 +26,6 @@ from rtcore.spatial import (
     rotate,
     subtract,
     to_body,
-    to_scene,
     vector,
 )
 from rtcore.state import State
@@ -71,49 +72,58 @@ def _winding(model: Model, mesh_id: int, at: Vector) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _room(model: Model, state: State, body_id: int) -> float:
-    """How far the tool's surface is from what it must not come nearer to, m; never more than eps_safety has to say.
-
-    For a mesh the distance to this body, counted up to eps_safety; for a sphere tip that of the tip centre to all
-    bodies, counted up to tip_radius + eps_safety.
-    """
+def _tip_room(model: Model, state: State) -> float:
+    """How far a tip's centre is from all bodies, m, counted up to tip_radius + eps_safety."""
     world = model.world[0]
-    if world.tool_mesh_id < 0:
-        return min(clearance(model, state, state.proxy[0].position), world.tip_radius + world.eps_safety)
+    return min(clearance(model, state, state.proxy[0].position), world.tip_radius + world.eps_safety)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _stands(model: Model, state: State, other: int) -> tuple[int, Vector, Quaternion]:
+    """(mesh, position, orientation) of a body, or of a mesh as tool, whose number is that of bodies in all."""
+    if other == len(model.bodies):
+        proxy = state.proxy[0]
+        return model.world[0].tool_mesh_id, vector(proxy.position), quaternion(proxy.orientation)
+    pose = state.poses[other]
+    return model.bodies[other].mesh_id, vector(pose.position), quaternion(pose.orientation)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _room(model: Model, state: State, mesh_id: int, at: Vector, turn: Quaternion, other: int) -> float:
+    """How far a mesh at a pose is from a body or the tool, m, counted up to eps_safety."""
+    other_mesh, place, facing = _stands(model, state, other)
     relative = state.scratch[0].relative
-    body = state.poses[body_id]
-    proxy = state.proxy[0]
-    still(relative.first, vector(body.position), quaternion(body.orientation))
-    still(relative.second, vector(proxy.position), quaternion(proxy.orientation))
-    first_root = model.meshes[model.bodies[body_id].mesh_id].node_first
-    second_root = model.meshes[world.tool_mesh_id].node_first
+    still(relative.first, at, turn)
+    still(relative.second, place, facing)
+    first_root = model.meshes[mesh_id].node_first
+    second_root = model.meshes[other_mesh].node_first
     root = model.nodes[second_root]
     work = state.query_work[0]
     place_pair(relative, vector(root.centre), root.radius, 0.0, 0.0, work.start)
     # fmt: off
     return mesh_distance(
-        model.nodes, model.triangles, first_root, second_root, work.start, world.eps_safety, work,
+        model.nodes, model.triangles, first_root, second_root, work.start, model.world[0].eps_safety, work,
         state.scratch[0].hit,
     )
     # fmt: on
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _enclosed(model: Model, state: State, body_id: int) -> int:
-    """Bit 0: the body encloses the tool; bit 1: a mesh as tool encloses the body. Where they do not cross, one point
-    tells of each: a vertex of the mesh, or the tip centre."""
-    tool_mesh_id = model.world[0].tool_mesh_id
-    proxy = state.proxy[0]
-    pose = state.poses[body_id]
-    point = vector(proxy.position)
+def _enclosed(model: Model, state: State, mesh_id: int, at: Vector, turn: Quaternion, other: int) -> int:
+    """Bit 0: a mesh at a pose encloses a body or the tool; bit 1: that encloses it. Where they do not cross, one point
+    tells of each: a vertex."""
+    other_mesh, place, facing = _stands(model, state, other)
+    root = model.nodes[model.meshes[mesh_id].node_first]
+    other_root = model.nodes[model.meshes[other_mesh].node_first]
+    between = add(subtract(rotate(turn, vector(root.centre)), rotate(facing, vector(other_root.centre))), at)
+    if length(subtract(between, place)) > root.radius + other_root.radius:
+        return 0
     bits = 0
-    if tool_mesh_id >= 0:
-        turn = quaternion(proxy.orientation)
-        corner = to_scene(pose, _corner(model, model.bodies[body_id].mesh_id))
-        if abs(_winding(model, tool_mesh_id, rotate(conjugate(turn), subtract(corner, point)))) > ENCLOSED:
-            bits = 2
-        point = add(rotate(turn, _corner(model, tool_mesh_id)), point)
-    if abs(_winding(model, model.bodies[body_id].mesh_id, to_body(pose, point))) > ENCLOSED:
+    corner = subtract(add(rotate(turn, _corner(model, mesh_id)), at), place)
+    if abs(_winding(model, other_mesh, rotate(conjugate(facing), corner))) > ENCLOSED:
+        bits = 2
+    corner = subtract(add(rotate(facing, _corner(model, other_mesh)), place), at)
+    if abs(_winding(model, mesh_id, rotate(conjugate(turn), corner))) > ENCLOSED:
         bits += 1
     return bits
 
@@ -125,12 +135,46 @@ def _corner(model: Model, mesh_id: int) -> Vector:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _may_leave(model: Model, state: State, body_id: int, at: Vector, turn: Quaternion) -> bool:
+    """May a body that is posed anew have left this pose, seen by a mesh as tool and by all bodies that move?"""
+    tool = len(model.bodies)
+    mesh_id = model.bodies[body_id].mesh_id
+    pose = state.poses[body_id]
+    new_at = vector(pose.position)
+    new_turn = quaternion(pose.orientation)
+    for other in range(tool + 1):
+        if other < tool and state.pairs.movers[other] < 0:
+            continue
+        if _room(model, state, mesh_id, new_at, new_turn, other) < _room(model, state, mesh_id, at, turn, other):
+            return False
+        now = _enclosed(model, state, mesh_id, new_at, new_turn, other)
+        if now != _enclosed(model, state, mesh_id, at, turn, other):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _forget_distances(state: State, body_id: int) -> None:
+    """Forget what is known of the distances of a body to a mesh as tool and to bodies that move."""
+    reset_front(state.fronts[body_id], state.front_entries[body_id])
+    pairs = state.pairs
+    for k in range(pairs.table[0].count):
+        row = pairs.order[k]
+        pair = pairs.rows[row]
+        if pair.first == body_id or pair.second == body_id:
+            reset_front(pair.front, pairs.entries[row])
+            drop_contacts(pair, 0)
+            pair.listed = 0.0
+            pair.complete = 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def pose_body(model: Model, state: State, values: np.ndarray) -> int:
     """Move a held body to values = (body id, position, orientation xyzw); returns OK or BAD_VALUE, then unmoved.
 
-    Refused when the surface would come within eps_safety of the tool's, the tip sphere or the mesh (a tool that already
-    rests a rounding closer to something may keep that distance), or when one of the two would change from outside the
-    other to inside or back. What was known of the distance of the pair is forgotten.
+    Refused when the surface would come within eps_safety of the tool's, the tip sphere or the mesh, or of that of a
+    body that moves (one that already rests a rounding closer may keep that distance), or when one of the two would
+    change from outside the other to inside or back. What was known of the distances of the body is forgotten.
     """
     wanted = values[0]
     # Comparisons are written so that NaN fails them.
@@ -152,16 +196,23 @@ def pose_body(model: Model, state: State, values: np.ndarray) -> int:
     pose = state.poses[body_id]
     old_position = vector(pose.position)
     old_orientation = quaternion(pose.orientation)
-    room = _room(model, state, body_id)
-    enclosed = _enclosed(model, state, body_id)
+    with_mesh = model.world[0].tool_mesh_id >= 0
+    tip = state.proxy[0].position
+    room = 0.0 if with_mesh else _tip_room(model, state)
+    inside = False if with_mesh else abs(winding_number(model, state, body_id, tip)) > ENCLOSED
     for k in range(3):
         pose.position[k] = values[1 + k]
     for k in range(4):
         pose.orientation[k] = values[4 + k] / norm
-    if _room(model, state, body_id) < room or _enclosed(model, state, body_id) != enclosed:
+    if with_mesh:
+        good = _may_leave(model, state, body_id, old_position, old_orientation)
+    else:
+        now = abs(winding_number(model, state, body_id, tip)) > ENCLOSED
+        good = _tip_room(model, state) >= room and now == inside
+    if not good:
         put_vector(pose.position, old_position)
         put_quaternion(pose.orientation, old_orientation)
         return BAD_VALUE
-    if model.world[0].tool_mesh_id >= 0:
-        reset_front(state.fronts[body_id], state.front_entries[body_id])
+    if with_mesh:
+        _forget_distances(state, body_id)
     return OK

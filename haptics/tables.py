@@ -2,8 +2,10 @@
 
 RECORD is the unit of the shared ring, of the log and of re-execution. ``input`` and ``budget`` go in, the tick fills
 ``output`` as a function of them and of the state before; ``timing`` is what the servo measured and is not compared.
+Where bodies move, ring and log hold their states as well, behind RECORD: see :func:`record_type`.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -211,4 +213,28 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 3
+RECORD_VERSION = 4
+
+BODY_SAMPLE = np.dtype(
+    [
+        ("position", "f8", 3),  # mesh frame -> scene, m
+        ("orientation", "f8", 4),
+        ("linear", "f8", 3),  # velocity of the centre of mass, scene, m/s; a KINEMATIC body's: of its mesh's origin
+        ("angular", "f8", 3),  # scene, rad/s
+    ],
+    align=True,
+)
+"""Where a body that moves is after a tick, and how it moves."""
+
+
+@cache
+def record_type(bodies: int) -> np.dtype:
+    """What the shared ring and a log hold per tick, where so many bodies are FREE or KINEMATIC.
+
+    RECORD itself without any; else a record with the fields of RECORD where they are there, and behind them ``bodies``,
+    (bodies,) BODY_SAMPLE by rising body id. Made once per number: equal ones are the same object.
+    """
+    if bodies == 0:
+        return RECORD
+    fields = [(name, RECORD[name]) for name in RECORD.names or ()]
+    return np.dtype([*fields, ("bodies", BODY_SAMPLE, (bodies,))], align=True)

@@ -8,11 +8,12 @@ import numba
 import numpy as np
 from numba import types
 
-from haptics import commands, coupling, engagement, limits, posing, samples, velocity, workspace
-from haptics.tables import INPUT, OUTPUT, RECORD, SAMPLE, SETTINGS, TOUCH
+from haptics import bodies, commands, coupling, engagement, limits, posing, samples, velocity, workspace
+from haptics.tables import BODY_SAMPLE, INPUT, OUTPUT, RECORD, SAMPLE, SETTINGS, TOUCH
 from haptics.tick import tick
 from rtcore import warm_up as mechanics
-from rtcore.tables import PROXY, WORLD
+from rtcore.dynamics.rigid_body import BODY_VELOCITY
+from rtcore.tables import POSE, PROXY, WORLD
 from rtcore.warm_up import LAST, SECOND, Part, Progress
 
 
@@ -38,6 +39,7 @@ def parts() -> tuple[Part, ...]:
         numba.from_dtype(dtype) for dtype in (WORLD, PROXY, SETTINGS, TOUCH, SAMPLE, INPUT, OUTPUT)
     )
     rows = tuple(numba.typeof(np.zeros(1, dtype)) for dtype in (SETTINGS, TOUCH, RECORD))
+    states = tuple(numba.typeof(np.zeros(0, dtype)) for dtype in (POSE, BODY_VELOCITY, np.int32, BODY_SAMPLE))
 
     def part(what: str, kernel: Any, signature: tuple, side: int = SECOND) -> Part:
         def build() -> None:
@@ -55,5 +57,6 @@ def parts() -> tuple[Part, ...]:
         part("posing of bodies", posing.pose_body, (*tables, types.Array(types.float64, 1, "C"))),
         part("commands", commands.carry_out, (*tables, settings, touch, taken, output)),
         part("engagement", engagement.decide, (*tables, settings, touch, taken, output)),
+        part("states of bodies", bodies.sample_bodies, states),
         part("tick", tick, (*tables, *rows), LAST),
     )

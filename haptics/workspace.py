@@ -10,6 +10,7 @@ the anchor follows the device instead, so a moving device neither moves the tool
 from numba import njit
 
 from haptics.tables import Record
+from rtcore.kernels import inner
 from rtcore.spatial import (
     Quaternion,
     Vector,
@@ -136,7 +137,7 @@ def map_device(world: Record, proxy: Record, settings: Record, touch: Record) ->
     _pull(settings, touch)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pull(settings: Record, touch: Record) -> None:
     """Springs and dampers of the hand as the scene feels them: forces are the same, lengths are those of the scene.
 

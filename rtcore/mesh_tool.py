@@ -16,10 +16,12 @@ from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_contacts import update_pair_contacts
 from rtcore.collision.pair_slots import match_pairs
 from rtcore.collision.pair_state import move_front, reset_front
-from rtcore.dynamics.constrained import constrain, load_movers, open_contacts
+from rtcore.dynamics.constrained import constrain, load_movers
 from rtcore.dynamics.groups import group_of, join, separate
 from rtcore.dynamics.moving import NOTHING, account, kick, move_by_velocity, place_bodies
-from rtcore.motion import SCREW, between, copy_motion, from_twist, path_bound, pose, still
+from rtcore.dynamics.position_pass import bend_ways, open_contacts
+from rtcore.kernels import inner
+from rtcore.motion import SCREW, between, copy_motion, from_twist, from_velocity, path_bound, pose, still
 from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, scaled, vector
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED
 
@@ -57,6 +59,8 @@ def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report:
     """
     units = max(budget.units, 0)
     passes = min(max(budget.passes, 1), MAX_PATH - 1)
+    for body_id in range(len(state.pairs.bent)):
+        state.pairs.bent[body_id] = 0
     kick(model, state)
     limit = _ask(model, state, wanted)
     load_movers(model, state, wanted, NOTHING, NOTHING)
@@ -85,13 +89,13 @@ def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report:
     report.units_used = max(budget.units, 0) - units
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _moves_together(model: tuple, state: tuple, report: np.void) -> bool:
     """Is this step one motion of all: are there bodies that move, or contacts that the tool yields to?"""
     return len(state.problem.movers) > 1 or (model.world[0].turning > 0.0 and report.contact_count > 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _ask(model: tuple, state: tuple, wanted: np.void) -> float:
     """Write down the motion to the goal, about the tip centre, and what is asked about it: the share for this pass.
 
@@ -117,7 +121,7 @@ def _ask(model: tuple, state: tuple, wanted: np.void) -> float:
     return _share(model, state)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _share(model: tuple, state: tuple) -> float:
     """The share of the tool's motion that is one stride long, 1 at most."""
     tool = state.motions[len(model.bodies)]
@@ -127,7 +131,7 @@ def _share(model: tuple, state: tuple) -> float:
     return 1.0 if path <= stride else stride / path
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
     """Find the neighbours of the tool, of bodies and of their ways, and the contacts where they are: units left."""
     units = _find(model, state, units, report)
@@ -142,7 +146,7 @@ def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
     return units
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _find(model: tuple, state: tuple, units: int, report: np.void) -> int:
     """Find which bodies, the tool among them, may come within eps_break of each other on their ways: units left."""
     find_pairs(state.broad, state.motions, model.world[0].eps_break, units)
@@ -151,34 +155,51 @@ def _find(model: tuple, state: tuple, units: int, report: np.void) -> int:
     return units - state.broad.report[0].units_used
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _move_together(model: tuple, state: tuple, wanted: np.void, budget: np.void, report: np.void) -> None:
     """Put the motions that contacts leave of the wanted ones in their place; of the tool's one stride."""
     tool = state.motions[len(model.bodies)]
-    proxy = state.proxy[0]
-    world = model.world[0]
-    position = vector(proxy.position)
-    orientation = quaternion(proxy.orientation)
-    constrain(model, state, wanted, vector(tool.shift), scaled(vector(tool.axis), tool.angle), budget, report)
-    mover = state.problem.movers[len(state.problem.movers) - 1]
-    shift = scaled(vector(mover.velocity[:3]), world.dt)
-    turn = scaled(vector(mover.velocity[3:]), world.dt)
-    from_twist(tool, SCREW, position, orientation, shift, turn, position)
-    share = _share(model, state)
-    put_vector(mover.velocity[:3], scaled(vector(mover.velocity[:3]), share))
-    put_vector(mover.velocity[3:], scaled(vector(mover.velocity[3:]), share))
-    open_contacts(model, state, wanted, report)
+    shift = vector(tool.shift)
+    turn = scaled(vector(tool.axis), tool.angle)
+    constrain(model, state, wanted, shift, turn, budget, report)
     move_by_velocity(model, state)
-    shift = scaled(vector(mover.velocity[:3]), world.dt)
-    turn = scaled(vector(mover.velocity[3:]), world.dt)
+    _move_tool(model, state)
+    share = _share(model, state)
+    if share < 1.0:
+        mover = state.problem.movers[len(state.problem.movers) - 1]
+        put_vector(mover.velocity[:3], scaled(vector(mover.velocity[:3]), share))
+        put_vector(mover.velocity[3:], scaled(vector(mover.velocity[3:]), share))
+        _move_tool(model, state)
+    if bend_ways(model, state, report):
+        move_by_velocity(model, state)
+        _move_tool(model, state)
+    if open_contacts(model, state, report):
+        move_by_velocity(model, state)
+        _move_tool(model, state)
+
+
+@inner
+def _move_tool(model: tuple, state: tuple) -> None:
+    """Write the motion of the tool by the velocity of its mover; next to none is none."""
+    world = model.world[0]
+    proxy = state.proxy[0]
+    velocity = state.problem.movers[len(state.problem.movers) - 1].velocity
+    shift = scaled(vector(velocity[:3]), world.dt)
+    turn = scaled(vector(velocity[3:]), world.dt)
     root = model.nodes[model.meshes[world.tool_mesh_id].node_first]
     reach = length(vector(root.centre)) + root.radius
     if length(shift) + reach * length(turn) <= STANDSTILL * world.eps_alert:
         shift = turn = NOTHING
-    from_twist(tool, SCREW, position, orientation, shift, turn, position)
+    motion = state.motions[len(model.bodies)]
+    position = vector(proxy.position)
+    orientation = quaternion(proxy.orientation)
+    if state.pairs.bent[len(model.bodies)] != 0:
+        from_velocity(motion, position, orientation, shift, turn, position)
+    else:
+        from_twist(motion, SCREW, position, orientation, shift, turn, position)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _sweep(model: tuple, state: tuple, limit: float, units: int, report: np.void) -> tuple[float, int]:
     """Ask of all pairs that may meet how far their motions are free: (the tool's time <= limit, units left).
 
@@ -213,12 +234,12 @@ def _sweep(model: tuple, state: tuple, limit: float, units: int, report: np.void
     return pairs.times[n], units
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _moves(model: tuple, state: tuple, body_id: int) -> bool:
     return body_id == len(model.bodies) or state.pairs.movers[body_id] >= 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _join_near(model: tuple, state: tuple, limit: float) -> None:
     """Join the bodies that move and may meet each other, and give each group the time up to which is asked."""
     pairs = state.pairs
@@ -236,7 +257,7 @@ def _join_near(model: tuple, state: tuple, limit: float) -> None:
             pairs.times[group_of(pairs.groups, body_id)] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _ask_pair(
     model: tuple,
     state: tuple,
@@ -269,7 +290,7 @@ def _ask_pair(
     return max(units - hit.units_used, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _list_near(model: tuple, state: tuple, units: int) -> int:
     """List the features of bodies and tool within eps_break of one another, where the tool is now: units left.
 
@@ -315,7 +336,7 @@ def _list_near(model: tuple, state: tuple, units: int) -> int:
     return max(left, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _list_known(model: tuple, state: tuple) -> None:
     """List the features of the triangles that contacts of the last step were found at."""
     memory = state.contact_memory[0]
@@ -337,7 +358,7 @@ def _list_known(model: tuple, state: tuple) -> None:
             work.proximities.rows[i].body_id = key.body_id
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _place_at_start(model: tuple, state: tuple, body_id: int) -> None:
     """Write down where the tool is in the frame of a body before it moves, for box tests at that pose."""
     relative = state.scratch[0].relative
@@ -349,7 +370,7 @@ def _place_at_start(model: tuple, state: tuple, body_id: int) -> None:
     place_pair(relative, vector(root.centre), root.radius, 0.0, 0.0, state.query_work[0].start)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pass_by(model: tuple, state: tuple, body_id: int) -> None:
     """Count the path of a step in the front of a body that is out of reach; forget it where the body moves too."""
     front = state.fronts[body_id]
@@ -367,7 +388,7 @@ def _pass_by(model: tuple, state: tuple, body_id: int) -> None:
     front.ahead = front.speed + front.drift
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _place(model: tuple, state: tuple, time: float, report: np.void) -> None:
     """Put everything where its motion is at its time, and tell the fronts how far it came."""
     proxy = state.proxy[0]

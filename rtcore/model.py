@@ -42,6 +42,11 @@ class Model(NamedTuple):
     """(n_bodies + 1,) BODY_INERTIA, the tool's last; mass 0 of what has none."""
 
 
+def moving_bodies(bodies: np.ndarray) -> list[int]:
+    """Rows of a BODY table that move by themselves, FREE or KINEMATIC, rising."""
+    return np.flatnonzero((bodies["kind"] == FREE) | (bodies["kind"] == KINEMATIC)).tolist()
+
+
 def unit_quaternion(values: Sequence[float], what: str) -> np.ndarray:
     """Return the quaternion xyzw normalised; ValueError naming `what` unless it is finite and has a length."""
     quaternion = np.asarray(values, dtype=np.float64)

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.spatial import (
     Quaternion,
     Vector,
@@ -115,7 +116,7 @@ def rates(kind: int, angle: float, u: float) -> tuple[float, float, float, float
     return 1.0, 1.0, 0.0, 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _largest_rates(kind: int, angle: float, u0: float, u1: float) -> tuple[float, float, float, float]:
     """Bounds over [u0, u1] on the magnitudes of `rates`: each of them only rises or only falls there."""
     if kind == ALGEBRAIC:
@@ -125,7 +126,7 @@ def _largest_rates(kind: int, angle: float, u0: float, u1: float) -> tuple[float
     return turn, advance, abs(turn_rate), advance_rate
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _half_cotangent(angle: float) -> float:
     """(angle / 2) cot(angle / 2), which is 1 at 0."""
     half = 0.5 * angle
@@ -134,7 +135,7 @@ def _half_cotangent(angle: float) -> float:
     return half * math.cos(half) / math.sin(half)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _product(factor: float, size: float) -> float:
     """factor x size, where zero counts for more than an infinite rate."""
     return 0.0 if size == 0.0 or factor == 0.0 else factor * size
@@ -189,6 +190,27 @@ def from_twist(
     put_vector(motion.axis, axis)
     motion.angle = angle
     motion.kind = chosen
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def from_velocity(
+    motion: Any, position0: Vector, orientation0: Quaternion, velocity: Vector, turn: Vector, pivot: Vector
+) -> None:
+    """Fill a MOTION record with the screw that begins with a velocity of the pivot (m per unit of u, scene).
+
+    The pivot goes along an arc and ends beside where a straight way would have led; otherwise as :func:`from_twist`,
+    which takes the chord of that arc. turn: rad, of less than half a turn.
+    """
+    angle = length(turn)
+    shift = velocity
+    if angle > SMALLEST:
+        axis = scaled(turn, 1.0 / angle)
+        along, across = _across(axis, velocity)
+        sine = 1.0 - angle * angle / 6.0 if angle < 1e-4 else math.sin(angle) / angle
+        half = 0.5 * angle
+        lift = half if angle < 1e-4 else math.sin(half) * math.sin(half) / half
+        shift = add(scaled(axis, along), add(scaled(across, sine), scaled(cross(axis, across), lift)))
+    from_twist(motion, SCREW, position0, orientation0, shift, turn, pivot)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -266,14 +288,14 @@ def halve(motion: Any, part: int, out: Any) -> None:
 # One body. --------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _across(axis: Vector, v: Vector) -> tuple[float, Vector]:
     """(component of v along the unit axis, part of v across it)."""
     along = axis[0] * v[0] + axis[1] * v[1] + axis[2] * v[2]
     return along, (v[0] - along * axis[0], v[1] - along * axis[1], v[2] - along * axis[2])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pivot_state(motion: Any, u: float) -> tuple[float, Vector]:
     """(angle turned, place of the pivot) at u."""
     axis = vector(motion.axis)
@@ -291,7 +313,7 @@ def _pivot_state(motion: Any, u: float) -> tuple[float, Vector]:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _turning(axis: Vector, angle: float) -> Quaternion:
     sine = math.sin(0.5 * angle)
     return sine * axis[0], sine * axis[1], sine * axis[2], math.cos(0.5 * angle)
@@ -354,7 +376,7 @@ def twist(motion: Any, u: float) -> tuple[Vector, Vector]:
     return velocity_field(motion, u, pose(motion, u)[0])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _ball(motion: Any, centre: Vector, radius: float) -> tuple[float, float, float]:
     """(advance along the axis, bound on |w|, rounding pad of both) for the ball at `centre` (body frame)."""
     start = add(vector(motion.position), rotate(quaternion(motion.orientation), centre))

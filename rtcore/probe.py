@@ -7,6 +7,7 @@ from numba import njit
 
 from rtcore.collision.gather import copy_contact, gather, recall
 from rtcore.collision.sweep import sweep
+from rtcore.kernels import inner
 from rtcore.solvers.point_contact import solve
 from rtcore.spatial import put_quaternion, quaternion
 from rtcore.tables import DEGRADED_PASSES, MAX_PATH, RESTICK_TICKS
@@ -43,7 +44,7 @@ def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None
     report.units_used = max(budget.units, 0) - units
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _begin(state: tuple) -> None:
     scratch = state.scratch[0]
     for i in range(64):
@@ -51,7 +52,7 @@ def _begin(state: tuple) -> None:
     scratch.kept_count = 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
     """Gather the contacts where the tip is; a third of the units at most, so that some are left to move and look."""
     position = state.proxy[0].position
@@ -61,7 +62,7 @@ def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
     return units - share + left
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _solve(model: tuple, state: tuple, sweeps: int, report: np.void) -> bool:
     scratch = state.scratch[0]
     slips, left = solve(model, scratch, state.proxy[0], scratch.goal, sweeps, report)
@@ -69,7 +70,7 @@ def _solve(model: tuple, state: tuple, sweeps: int, report: np.void) -> bool:
     return slips
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _stands(model: tuple, state: tuple) -> bool:
     """Is the wanted motion none?"""
     position = state.proxy[0].position
@@ -80,7 +81,7 @@ def _stands(model: tuple, state: tuple) -> bool:
     return math.sqrt(square) <= STANDSTILL * model.world[0].eps_alert
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _advance(model: tuple, state: tuple, slips: bool, units: int, report: np.void) -> tuple[int, bool]:
     """Sweep the tip to where it wants to go, or as far as is free. Returns (units left, whether it moved)."""
     position = state.proxy[0].position
@@ -123,13 +124,13 @@ def _advance(model: tuple, state: tuple, slips: bool, units: int, report: np.voi
     return units, True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pushes(contact: np.void) -> bool:
     push = contact.displacement
     return push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _finish(state: tuple, report: np.void) -> None:
     """Keep what the next tick needs to know."""
     proxy = state.proxy[0]

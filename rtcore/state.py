@@ -9,7 +9,7 @@ from rtcore.collision.broad_phase import BroadPhase, find_pairs, make_broad_phas
 from rtcore.collision.pair_state import FRONT_CAPACITY, make_query_work, reset_front
 from rtcore.dynamics.restitution import IMPACT
 from rtcore.dynamics.rigid_body import BODY_VELOCITY, set_velocity
-from rtcore.model import Model, unit_quaternion
+from rtcore.model import Model, moving_bodies, unit_quaternion
 from rtcore.motion import still
 from rtcore.solvers.gauss_seidel import SweepWork
 from rtcore.solvers.gauss_seidel import make_work as make_sweep_work
@@ -82,6 +82,12 @@ class Pairs(NamedTuple):
     tool's last."""
     groups: np.ndarray
     """(n_bodies + 1,) i4: bodies joined by contacts, or by being near; nothing in it survives a step."""
+    bounds: np.ndarray
+    """(n_bodies + 2,) i4: where the contacts of each island begin, and end; nothing in it survives a step."""
+    carried: np.ndarray
+    """(n_bodies + 1,) i4: 1 for a body that a contact pushes in this step; nothing in it survives a step."""
+    bent: np.ndarray
+    """(n_bodies + 1,) i4: 1 where the screw of a body begins with its velocity; nothing in it survives a step."""
     starts: np.ndarray
     """(n_bodies + 2,) i4: sorting by counting."""
     times: np.ndarray
@@ -149,7 +155,7 @@ def make_state(
     tool_mesh_id = int(model.world["tool_mesh_id"][0])
     with_mesh = tool_mesh_id >= 0
     yields = float(model.world["turning"][0]) > 0.0
-    moving = _moving(model)
+    moving = moving_bodies(model.bodies)
     contacts = (MAX_CONTACTS + CONTACTS_PER_BODY * len(moving)) if yields else 0
     blocks = MAX_CONTACTS**2 + BLOCKS_PER_CONTACT * CONTACTS_PER_BODY * len(moving)
     blocks = max(blocks, min(contacts**2, LEAST_BLOCKS))
@@ -202,21 +208,16 @@ def make_input(stiffness: float = 1.0, rotational_stiffness: float = 0.0) -> np.
     return made
 
 
-def _moving(model: Model) -> list[int]:
-    """The bodies that move."""
-    return [body_id for body_id, kind in enumerate(model.bodies["kind"].tolist()) if kind in (FREE, KINEMATIC)]
-
-
 def pair_capacity(model: Model) -> tuple[int, int]:
     """(pairs of bodies that there is room for, entries of the front of each)."""
-    moving = len(_moving(model))
+    moving = len(moving_bodies(model.bodies))
     capacity = max(PAIRS_PER_BODY * moving, LEAST_PAIRS) if moving > 0 else 0
     return capacity, min(max(PAIR_ENTRIES // max(capacity, 1), LEAST_PAIR_FRONT), FRONT_CAPACITY)
 
 
 def _make_pairs(model: Model, contacts: int) -> Pairs:
     n = len(model.bodies)
-    moving = _moving(model)
+    moving = moving_bodies(model.bodies)
     capacity, entries = pair_capacity(model)
     movers = np.full(n + 1, -1, np.int32)
     movers[[*moving, n]] = np.arange(len(moving) + 1)
@@ -232,6 +233,9 @@ def _make_pairs(model: Model, contacts: int) -> Pairs:
         memory=np.zeros(1, CONTACT_MEMORY),
         movers=movers,
         groups=np.zeros(n + 1, np.int32),
+        bounds=np.zeros(n + 2, np.int32),
+        carried=np.zeros(n + 1, np.int32),
+        bent=np.zeros(n + 1, np.int32),
         starts=np.zeros(n + 2, np.int32),
         times=np.zeros(n + 1),
         places=np.zeros((2, contacts), CONTACT_PLACE),

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from rtcore import mesh_tool, probe
+from rtcore.kernels import inner
 from rtcore.model import ALERT_RESOLUTION
 from rtcore.tables import MAX_CONTACTS, MAX_PATH
 
@@ -28,7 +29,7 @@ def step(model: tuple, state: tuple, step_input: np.void, budget: np.void, repor
     _finish(report)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _begin(model: tuple, state: tuple, step_input: np.void, report: np.void) -> None:
     """Write the goal down where it is sound, and an empty report."""
     proxy = state.proxy[0]
@@ -67,7 +68,7 @@ def _begin(model: tuple, state: tuple, step_input: np.void, report: np.void) -> 
     report.padding = 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _finish(report: np.void) -> None:
     """Leave no bit of the report to chance."""
     report.smallest_gap = report.contacts[0].gap if report.contact_count > 0 else -1.0

@@ -19,6 +19,7 @@ from rtcore.dynamics.inertia import BODY_INERTIA
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model
 from rtcore.motion import between
+from rtcore.solvers import newton
 from rtcore.state import State, make_state
 from rtcore.step import step
 from rtcore.tables import (
@@ -37,6 +38,8 @@ from rtcore.tables import (
     QUERY,
     QUERY_WORK,
     RELATIVE,
+    SOLVER_REPORT,
+    SOLVER_SETTINGS,
     STEP_INPUT,
     STEP_REPORT,
     TRIANGLE,
@@ -99,6 +102,9 @@ def parts() -> tuple[Part, ...]:
     pair = (nodes, triangles, index, index, placement, number, work, hit)
     contact = (nodes, triangles, relative, query, front, entries, work, counters, hit)
     near = (nodes, triangles, front, entries, placement, number, counters, numba.from_dtype(PROXIMITIES), count)
+    settings, result = numba.from_dtype(SOLVER_SETTINGS), numba.from_dtype(SOLVER_REPORT)
+    work_of_newton = numba.typeof(tables[1].newton_work)
+    solver = (numba.typeof(tables[1].problem), count, count, settings, work_of_newton, result)
     tip = (model, state, budget, report)
     mesh = (model, state, goal, budget, report)
     return (
@@ -110,6 +116,7 @@ def parts() -> tuple[Part, ...]:
         Part("near features", FIRST, compiler(list_near, *near)),
         Part("mesh tool", FIRST, compiler(mesh_tool.follow, *mesh)),
         Part("contacts of meshes", SECOND, compiler(update_contacts, model, state, report)),
+        Part("contact solver", SECOND, compiler(newton.solve, *solver)),
         Part("contact equations", SECOND, compiler(constrain, model, state, goal, place, place, budget, report)),
         Part("bounding trees", SECOND, _trees),
         Part("clearance", SECOND, compiler(clearance, model, state, types.Array(number, 1, "C"))),

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ import msgpack
 import numpy as np
 import zmq
 
+from bridge.log.recorder import Recorder, collect_attachments
+from bridge.model_file import load_moving_bodies
 from bridge.ring import RingError, RingReader
 from bridge.runtime import RuntimeDirectory
 
@@ -101,7 +104,13 @@ class DaemonProcess:
         config = write_config(self.base, extra, scene)
         self.errors = open(self.base / f"{name}.stderr", "w+b")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, "-c", RUN.format(root=str(ROOT)), str(config), json.dumps({"name": name, **options})],
+            [
+                sys.executable,
+                "-c",
+                RUN.format(root=str(ROOT)),
+                str(config),
+                json.dumps({"name": name, **options}),
+            ],
             stdout=subprocess.PIPE,
             stderr=self.errors,
             env=self.environment,
@@ -262,6 +271,30 @@ def press(client: RawClient) -> list[dict[str, Any]]:
     renders = client.feed([FREE] * 50)
     renders += client.feed(line(FREE, PRESSED, 80))
     return renders + client.feed([PRESSED] * 50)
+
+
+@contextlib.contextmanager
+def late_recorder(daemon: DaemonProcess, path: Path):
+    """A second recorder, which begins in the middle of the run."""
+    done = threading.Event()
+    with RingReader(daemon.runtime.ring_path) as ring:
+        ring.seek_newest()
+        moving = load_moving_bodies(daemon.runtime.model_path)
+        recorder = Recorder(path, collect_attachments(daemon.runtime.path), body_ids=moving)
+        recorder.attach(ring)
+
+        def record() -> None:
+            while not done.wait(0.02):
+                recorder.step()
+
+        thread = threading.Thread(target=record)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+            assert recorder.finish()
 
 
 def records_until(reader: RingReader, seconds: float) -> np.ndarray:

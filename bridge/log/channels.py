@@ -1,7 +1,8 @@
 """The channels of the log: one table from RECORD to JSON messages and back, and the JSON Schema of each.
 
 ``/input``, ``/tick``, ``/contacts`` and ``/render`` together hold every field of RECORD exactly once, padding excluded,
-so that reading gives back the same bits. ``docs/log.md`` describes the same for readers in any language.
+so that reading gives back the same bits. ``/bodies`` holds the states of bodies that move: of all of them where writing
+begins, then of those that changed. ``docs/log.md`` describes the same for readers in any language.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import orjson
 
 from haptics.states import CommandKind, CommandResult, EngagementState, Reason
-from haptics.tables import RECORD
+from haptics.tables import BODY_SAMPLE, RECORD
 
 LOG_VERSION = 1
 """Of the channel layout; a reader refuses any other."""
@@ -27,6 +28,10 @@ PROFILE = "hapticd"
 EVENTS_TOPIC = "/events"
 DEVICE_POSE_TOPIC = "/device_pose"
 PROXY_POSE_TOPIC = "/proxy_pose"
+BODIES_TOPIC = "/bodies"
+BODY_POSES_TOPIC = "/body_poses"
+BODIES_METADATA = "bodies"
+"""Metadata record of a log with bodies that move: ``ids`` (comma between), ``every`` (ticks per state written)."""
 SCENE_FRAME = "scene"
 
 NON_FINITE = "non_finite"
@@ -67,7 +72,8 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "input.supervisor_lost": ("", "1: the supervisor is gone"),
     "budget.units": ("", "node visits and triangle tests allowed in this tick"),
     "budget.passes": ("", "straight passes of the tip allowed"),
-    "budget.sweeps": ("", "contact-solver sweeps allowed per pass"),
+    "budget.sweeps": ("", "contact-solver sweeps allowed per pass, and per island of bodies"),
+    "budget.visits": ("", "contacts that the solver may visit, all sweeps of all islands together; 0: any number"),
     "output.device_position": ("m", "image of the device, scene"),
     "output.device_orientation": ("", "image of the device, quaternion [x, y, z, w], scene"),
     "output.device_velocity": ("m/s", "of the device image, scene"),
@@ -103,6 +109,17 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     ),
     "output.report.fraction": ("", "part of the last wanted pass that was executed, 0..1"),
     "output.report.residual": ("m", "worst violation left by the contact solve"),
+    "output.report.body_fraction": ("", "least part of its motion that a body which moves executed, 0..1"),
+    "output.report.body_gap": ("m", "smallest distance of bodies among their contacts with each other; -1 without any"),
+    "output.report.body_residual": ("", "worst violation left by the contact solve of an island, natural-map residual"),
+    "output.report.energy": ("J", "of the free bodies: kinetic and potential, the latter 0 at the scene's origin"),
+    "output.report.bodies_digest": (
+        "",
+        "of poses and velocities of all bodies that move, after the tick; decimal text, because it uses 64 bits",
+    ),
+    "output.report.body_contacts": ("", "contacts of bodies with each other"),
+    "output.report.islands": ("", "groups of bodies that contacts join"),
+    "output.report.stopped": ("", "bodies that were stopped before the end of their motion"),
     "output.report.path": ("m", "way points of the tip centre in this tick, scene, the start included"),
     "output.report.path_count": ("", "way points"),
     "output.report.contact_count": ("", "contacts"),
@@ -133,11 +150,17 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "timing.missed": ("", "periods skipped before this tick because the last one was late"),
     "timing.dropped_renders": ("", "renders dropped in total: the client did not read"),
     "timing.rejected_total": ("", "messages refused in total"),
+    "bodies": ("", "states after the tick of bodies that move: of those whose state is not the one logged last"),
+    "bodies.body_id": ("", "body, in the order of assembly.json"),
+    "bodies.position": ("m", "of the mesh's origin, scene"),
+    "bodies.orientation": ("", "of the mesh, quaternion [x, y, z, w], scene"),
+    "bodies.linear": ("m/s", "velocity of the centre of mass (a kinematic body: of the mesh's origin), scene"),
+    "bodies.angular": ("rad/s", "angular velocity, scene"),
 }
 """Unit and meaning of every field by its path in RECORD."""
 
-_AS_TEXT = {"input.sample.session", "input.command.session", "output.owner"}
-"""Random 63-bit identities: a reader whose numbers are doubles would confuse two of them."""
+_AS_TEXT = {"input.sample.session", "input.command.session", "output.owner", "output.report.bodies_digest"}
+"""Any 64 bits: a reader whose numbers are doubles would confuse two of them."""
 
 Label = Callable[[int], tuple[int, str]]
 """Row of the array in hand -> (record it belongs to, path in that record's message)."""
@@ -410,13 +433,7 @@ class Channel:
         properties: dict[str, Any] = {"tick": tick.schema()}
         for _, nodes in self.parts:
             properties |= {node.key: node.schema() for node in nodes}
-        bits = _object({"field": {"type": "string"}, "bits": {"type": "string", "pattern": "^0x[0-9a-f]{16}$"}})
-        properties[NON_FINITE] = {
-            "type": "array",
-            "items": bits,
-            "description": "absent when every number is finite; otherwise the fields that are NaN or infinite (they "
-            "stand as 0 in their place), each with its 64 bits",
-        }
+        properties[NON_FINITE] = _non_finite_schema()
         return _titled(self.schema_name, self.description, _object(properties, optional=(NON_FINITE,)))
 
     def record_paths(self) -> list[str]:
@@ -527,8 +544,87 @@ def _make_channels() -> tuple[Channel, ...]:
 CHANNELS = _make_channels()
 """The four channels that hold RECORD, in the order in which a tick's messages are written."""
 
+LOGGED_BODY = np.dtype([("body_id", "i4"), *((name, BODY_SAMPLE[name]) for name in BODY_SAMPLE.names or ())])
+"""A body's state with its id."""
 
-def _pose_schema() -> dict[str, Any]:
+_BODY = _Row("", "", "", _nodes(LOGGED_BODY, "bodies"))
+_BODY_WORDS = BODY_SAMPLE.itemsize // 8
+
+
+def encode_bodies(ticks: np.ndarray, states: np.ndarray, body_ids: Sequence[int]) -> list[bytes]:
+    """Return one JSON message of ``/bodies`` per tick: the first with all bodies, the others with what changed.
+
+    ticks: (m,); states: (m, n) BODY_SAMPLE, contiguous; body_ids: (n,). A body has changed when any bit of its state
+    is another than in the row before.
+    """
+    words = states.reshape(-1).view(np.uint64).reshape(len(ticks), len(body_ids), _BODY_WORDS)
+    changed = np.ones(words.shape[:2], bool)
+    changed[1:] = (words[1:] != words[:-1]).any(axis=2)
+    owners, which = np.nonzero(changed)
+    rows = np.zeros(len(owners), LOGGED_BODY)
+    rows["body_id"] = np.asarray(body_ids)[which]
+    chosen = states[changed]
+    for name in BODY_SAMPLE.names or ():
+        rows[name] = chosen[name]
+    counts = changed.sum(axis=1)
+    starts = np.cumsum(counts) - counts
+    batch = _Batch()
+
+    def label(row: int) -> tuple[int, str]:
+        return int(owners[row]), f"bodies[{row - int(starts[owners[row]])}]."
+
+    objects = _BODY.encode_rows(rows, label, batch)
+    messages: list[dict[str, Any]] = []
+    for tick, start, count in zip(ticks.tolist(), starts.tolist(), counts.tolist(), strict=True):
+        messages.append({"tick": tick, "bodies": objects[start : start + count]})
+    for row, found in batch.non_finite.items():
+        messages[row][NON_FINITE] = found
+    return [orjson.dumps(message) for message in messages]
+
+
+def decode_bodies(messages: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return (counts (m,) of bodies in each of m parsed messages of ``/bodies``, all of them as LOGGED_BODY).
+
+    Raises ChannelError naming the key that is missing or of the wrong form.
+    """
+    for message in messages:
+        for item in message.get(NON_FINITE, ()):
+            _restore(message, item)
+    lists = _pick(list(messages), "bodies")
+    if not all(type(bodies) is list for bodies in lists):
+        raise ChannelError("bodies is not a list")
+    flat = [body for bodies in lists for body in bodies]
+    rows = np.zeros(len(flat), LOGGED_BODY)
+    if flat:
+        _BODY.decode_rows(flat, rows)
+    return np.array([len(bodies) for bodies in lists], np.int64), rows
+
+
+def _bodies_schema() -> dict[str, Any]:
+    unit_and_text = _Node("bodies", "", "bodies").describe({"type": "array", "items": _BODY.schema()})
+    properties = {"tick": _Number("tick", "tick", "tick", RECORD["tick"], ()).schema(), "bodies": unit_and_text}
+    properties[NON_FINITE] = _non_finite_schema()
+    return _titled(
+        "hapticd.Bodies",
+        "Bodies that move: states that are not the ones logged last; all of them in the first message of a chunk",
+        _object(properties, optional=(NON_FINITE,)),
+    )
+
+
+def _non_finite_schema() -> dict[str, Any]:
+    bits = _object({"field": {"type": "string"}, "bits": {"type": "string", "pattern": "^0x[0-9a-f]{16}$"}})
+    return {
+        "type": "array",
+        "items": bits,
+        "description": "absent when every number is finite; otherwise the fields that are NaN or infinite (they "
+        "stand as 0 in their place), each with its 64 bits",
+    }
+
+
+BODIES_SCHEMA = _bodies_schema()
+
+
+def _pose_schema(name: str, text: str, wrap: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     def numbers(*names: str) -> dict[str, Any]:
         return _object({name: {"type": "number"} for name in names})
 
@@ -541,14 +637,19 @@ def _pose_schema() -> dict[str, Any]:
     pose = _object({"position": numbers("x", "y", "z"), "orientation": numbers("x", "y", "z", "w")})
     pose["title"] = "foxglove.Pose"
     return _titled(
-        "foxglove.PoseInFrame",
-        "A pose at a time in a named frame",
-        _object({"timestamp": {"title": "time", **time}, "frame_id": {"type": "string"}, "pose": pose}),
+        name, text, _object({"timestamp": {"title": "time", **time}, "frame_id": {"type": "string"}, **wrap(pose)})
     )
 
 
-POSE_SCHEMA = _pose_schema()
+POSE_SCHEMA = _pose_schema("foxglove.PoseInFrame", "A pose at a time in a named frame", lambda pose: {"pose": pose})
 """The schema that viewers know by the name foxglove.PoseInFrame."""
+
+POSES_SCHEMA = _pose_schema(
+    "foxglove.PosesInFrame",
+    "Poses at a time in a named frame",
+    lambda pose: {"poses": {"type": "array", "items": pose}},
+)
+"""The one that they know by the name foxglove.PosesInFrame."""
 
 EVENT_SCHEMA = _titled(
     "hapticd.Event",
@@ -588,20 +689,30 @@ def encode_poses(records: np.ndarray, which: str, wall_offset_ns: int) -> list[b
     if which == "device":
         drawn &= records["input"]["has_sample"] != 0
     return [
-        orjson.dumps(
-            {
-                "timestamp": {"sec": time // 1_000_000_000, "nsec": time % 1_000_000_000},
-                "frame_id": SCENE_FRAME,
-                "pose": {
-                    "position": {"x": p[0], "y": p[1], "z": p[2]},
-                    "orientation": {"x": q[0], "y": q[1], "z": q[2], "w": q[3]},
-                },
-            }
-        )
-        if good
-        else None
+        orjson.dumps({**_in_scene(time), "pose": _pose(p, q)}) if good else None
         for good, time, p, q in zip(drawn.tolist(), times, positions.tolist(), orientations.tolist(), strict=True)
     ]
+
+
+def encode_body_poses(states: np.ndarray, time_ns: int) -> bytes | None:
+    """Return foxglove.PosesInFrame of (n,) BODY_SAMPLE at a time of the wall clock; None where one is not finite."""
+    positions, orientations = states["position"], states["orientation"]
+    if not (np.isfinite(positions).all() and np.isfinite(orientations).all()):
+        return None
+    poses = [_pose(p, q) for p, q in zip(positions.tolist(), orientations.tolist(), strict=True)]
+    return orjson.dumps({**_in_scene(time_ns), "poses": poses})
+
+
+def _in_scene(time_ns: int) -> dict[str, Any]:
+    timestamp = {"sec": time_ns // 1_000_000_000, "nsec": time_ns % 1_000_000_000}
+    return {"timestamp": timestamp, "frame_id": SCENE_FRAME}
+
+
+def _pose(p: list[float], q: list[float]) -> dict[str, Any]:
+    return {
+        "position": {"x": p[0], "y": p[1], "z": p[2]},
+        "orientation": {"x": q[0], "y": q[1], "z": q[2], "w": q[3]},
+    }
 
 
 def message_times_ns(records: np.ndarray, wall_offset_ns: int) -> np.ndarray:

@@ -67,6 +67,12 @@ class Comparison:
     contacts_mean: Pair
     """Contacts per tick."""
     ticks_with_other_contact_count: int
+    body_energy: Pair
+    """Mean energy of the free bodies, J; None without bodies that move."""
+    body_energy_max_difference: float | None
+    """Largest difference of it in a tick, J."""
+    body_contacts_mean: Pair
+    """Contacts of bodies with each other, per tick."""
     states_first: list[tuple[int, str]]
     """(tick, state) at the start and at every change."""
     states_second: list[tuple[int, str]]
@@ -84,7 +90,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON values."""
         values = asdict(self)
-        for name in ("force_rms", "force_peak", "onset_s", "contacts_mean"):
+        for name in ("force_rms", "force_peak", "onset_s", "contacts_mean", "body_energy", "body_contacts_mean"):
             values[name]["difference"] = getattr(self, name).difference
         return {**values, "same": self.same, "same_states": self.same_states}
 
@@ -110,6 +116,14 @@ class Comparison:
         ):
             lines.append(f"{label:<14} {_figure(pair.first)} and {_figure(pair.second)} {unit}{_delta(pair)}")
         lines.append(f"contact count  differs in {self.ticks_with_other_contact_count} ticks")
+        for label, pair, unit in (
+            ("body energy", self.body_energy, "J"),
+            ("body contacts", self.body_contacts_mean, "per tick"),
+        ):
+            if pair.difference is not None:
+                lines.append(f"{label:<14} {_figure(pair.first)} and {_figure(pair.second)} {unit}{_delta(pair)}")
+        if self.body_energy_max_difference is not None:
+            lines.append(f"body energy    largest difference in a tick {self.body_energy_max_difference:.4g} J")
         if self.same_states:
             lines.append(f"states         the same: {_states(self.states_first)}")
         else:
@@ -138,7 +152,8 @@ def compare(first: Log | str | os.PathLike[str], second: Log | str | os.PathLike
     """
     a = first if isinstance(first, Log) else read_log(first)
     b = second if isinstance(second, Log) else read_log(second)
-    result = compare_records(a.records, b.records, period_s=_configured_period_s(a))
+    moving = bool(a.body_ids or b.body_ids)
+    result = compare_records(a.records, b.records, period_s=_configured_period_s(a), moving=moving)
     if result is None:
         raise LogError(f"{a.path} and {b.path} have no tick in common: {_range(a)}, {_range(b)}")
     return result
@@ -149,10 +164,13 @@ def _range(log: Log) -> str:
     return f"{log.path.name} holds ticks {ticks[0]} to {ticks[-1]}" if len(ticks) else f"{log.path.name} holds no tick"
 
 
-def compare_records(first: np.ndarray, second: np.ndarray, period_s: float | None = None) -> Comparison | None:
+def compare_records(
+    first: np.ndarray, second: np.ndarray, period_s: float | None = None, *, moving: bool = False
+) -> Comparison | None:
     """Compare two arrays of RECORD by tick; None when they have no tick in common.
 
     ``period_s`` is the tick period that onset times are counted in; without it the median of the planned times serves.
+    ``moving``: there are bodies that move, whose states are compared by their digest.
     """
     _, in_a, in_b = np.intersect1d(first["tick"], second["tick"], assume_unique=False, return_indices=True)
     if not len(in_a):
@@ -170,7 +188,7 @@ def compare_records(first: np.ndarray, second: np.ndarray, period_s: float | Non
                 difference = FieldDifference(int(a["tick"][row]), *found)
                 break
     with np.errstate(all="ignore"):  # forces that are not finite give figures that are not; the bits are compared above
-        return _figures(first, second, a, b, differs, difference, period_s)
+        return _figures(first, second, a, b, differs, difference, period_s, moving)
 
 
 def _figures(
@@ -181,12 +199,16 @@ def _figures(
     differs: np.ndarray,
     difference: FieldDifference | None,
     period_s: float | None,
+    moving: bool,
 ) -> Comparison:
     """Work out the figures over the common ticks ``a`` and ``b``."""
     force_a, force_b = a["output"]["wrench"][:, :3], b["output"]["wrench"][:, :3]
     norm_a, norm_b = np.linalg.norm(force_a, axis=1), np.linalg.norm(force_b, axis=1)
     apart = np.linalg.norm(force_b - force_a, axis=1)
     contacts_a, contacts_b = (x["output"]["report"]["contact_count"] for x in (a, b))
+    energy_a, energy_b = (x["output"]["report"]["energy"] for x in (a, b))
+    touching_a, touching_b = (x["output"]["report"]["body_contacts"] for x in (a, b))
+    none = Pair(None, None)
     return Comparison(
         ticks=len(a),
         ticks_only_first=len(first) - len(a),
@@ -200,6 +222,9 @@ def _figures(
         onset_s=Pair(_onset(a, norm_a, period_s), _onset(b, norm_b, period_s)),
         contacts_mean=Pair(float(contacts_a.mean()), float(contacts_b.mean())),
         ticks_with_other_contact_count=int(np.count_nonzero(contacts_a != contacts_b)),
+        body_energy=Pair(float(energy_a.mean()), float(energy_b.mean())) if moving else none,
+        body_energy_max_difference=float(np.abs(energy_b - energy_a).max()) if moving else None,
+        body_contacts_mean=Pair(float(touching_a.mean()), float(touching_b.mean())) if moving else none,
         states_first=state_sequence(a),
         states_second=state_sequence(b),
     )

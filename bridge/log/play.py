@@ -16,7 +16,7 @@ from bridge.log.reader import LogError, LogReader
 from haptics.tables import RECORD
 
 OnRecords = Callable[[np.ndarray], object]
-"""Gets the (n,) RECORD that became due since the last call, n >= 1; the last one is the present."""
+"""Gets the (n,) records that became due since the last call, n >= 1; the last one is the present."""
 
 
 class Player:
@@ -147,7 +147,7 @@ def print_columns(
     Columns with several items become several; the first line names them. Raises LogError for an unknown column.
     """
     names: list[str] = []
-    probe = np.zeros(1, dtype=RECORD)
+    probe = np.zeros(1, dtype=player.log.record_type)
     for path in columns:
         try:
             value = column(probe, path)
@@ -183,6 +183,7 @@ def publish(player: Player, endpoint: str, stop: Callable[[], bool] = lambda: Fa
     socket.set(zmq.LINGER, 200)
     try:
         socket.bind(check_address(endpoint))
-        player.play(lambda records: socket.send(msgpack.packb(state_message(records[-1]))), stop)
+        ids = player.log.body_ids
+        player.play(lambda records: socket.send(msgpack.packb(state_message(records[-1], ids))), stop)
     finally:
         socket.close()

@@ -66,12 +66,15 @@ def plot_log(log: Log | str | os.PathLike[str], path: str | os.PathLike[str], *,
     if not len(log.records):
         raise LogError(log.explanation or f"{log.path} holds no ticks")
     path = Path(path)
-    plot_records(log.records, path, title=title or log.path.name, remark=log.explanation)
+    plot_records(log.records, path, title=title or log.path.name, remark=log.explanation, moving=bool(log.body_ids))
     return path
 
 
-def plot_records(records: np.ndarray, path: Path, *, title: str, remark: str = "") -> None:
-    """Write a PNG of records (n,) RECORD, n >= 1; ``remark`` is printed below the title."""
+def plot_records(records: np.ndarray, path: Path, *, title: str, remark: str = "", moving: bool = False) -> None:
+    """Write a PNG of records (n,) RECORD, n >= 1; ``remark`` is printed below the title.
+
+    ``moving``: there are bodies that move, whose energy and contacts are drawn too.
+    """
     import matplotlib
 
     matplotlib.use("Agg", force=False)
@@ -79,19 +82,24 @@ def plot_records(records: np.ndarray, path: Path, *, title: str, remark: str = "
 
     # Forces that are not finite, or too large to square, are drawn as far as they can be.
     with matplotlib.rc_context(_STYLE), np.errstate(over="ignore", invalid="ignore"):  # type: ignore[arg-type]
-        figure = Figure(figsize=(12, 9.6), dpi=130, layout="constrained")
+        figure = Figure(figsize=(12, 11.4 if moving else 9.6), dpi=130, layout="constrained")
         figure.get_layout_engine().set(h_pad=0.07, w_pad=0.08, hspace=0.02)  # type: ignore[union-attr,call-arg]
-        grid = figure.add_gridspec(5, 2, height_ratios=[0.16, 1.25, 1.0, 0.95, 0.85])
+        heights = [0.16, 1.25, 1.0, *([0.95] if moving else []), 0.95, 0.85]
+        grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
         band = figure.add_subplot(grid[0, :])
-        force, depth, spent = (figure.add_subplot(grid[row, :], sharex=band) for row in (1, 2, 3))
-        late, times = figure.add_subplot(grid[4, 0]), figure.add_subplot(grid[4, 1])
+        force, depth, *bodies, spent = (
+            figure.add_subplot(grid[row, :], sharex=band) for row in range(1, len(heights) - 1)
+        )
+        late, times = figure.add_subplot(grid[-1, 0]), figure.add_subplot(grid[-1, 1])
         seconds = _seconds(records)
         _heading(figure, records, title, remark)
         _band(band, records, seconds)
         _force(force, records, seconds)
         _depth(depth, records, seconds)
+        for axes in bodies:
+            _bodies(axes, records, seconds)
         _tick_time(spent, records, seconds)
-        for axes in (band, force, depth):
+        for axes in (band, force, depth, *bodies):
             axes.tick_params(labelbottom=False, bottom=False)
         end = float(seconds[-1]) if seconds[-1] > 0 else 1.0
         band.set_xlim(0.0, end)
@@ -210,6 +218,23 @@ def _depth(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
     _shade(axes, seconds, output["report"]["contact_count"] > 0, "tip in contact", CONTACT)
     axes.set_ylim(bottom=0.0)
     _label(axes, "Penetration of the device image", "mm (scene)")
+    _legend(axes)
+
+
+def _bodies(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
+    """Energy of the free bodies, and on the right how many contacts bodies have with each other."""
+    report = records["output"]["report"]
+    right = axes.twinx()
+    right.spines[:].set_visible(False)
+    right.grid(visible=False)
+    right.set_ylabel("contacts")
+    _line(right, seconds, report["body_contacts"].astype(float), color=CONTACT, lw=0.9, alpha=0.8)
+    top = max(float(report["body_contacts"].max()), 1.0)
+    right.set_ylim(0.0, 1.15 * top)
+    _line(axes, seconds, report["energy"], color=INK, lw=1.3, label="energy, J")
+    axes.plot([], [], color=CONTACT, lw=0.9, label="contacts with each other")
+    _shade(axes, seconds, report["stopped"] > 0, "some stopped early", LATE)
+    _label(axes, "Bodies that move", "J")
     _legend(axes)
 
 

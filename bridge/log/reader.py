@@ -25,8 +25,19 @@ from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, Chunk, Header, McapRecord, Message, Metadata
 from mcap.stream_reader import breakup_chunk
 
-from bridge.log.channels import CHANNELS, EVENTS_TOPIC, LOG_VERSION, PROFILE, ChannelError, ticks_of
-from haptics.tables import RECORD, RECORD_VERSION, SETTINGS
+from bridge.log.channels import (
+    BODIES_METADATA,
+    BODIES_TOPIC,
+    CHANNELS,
+    EVENTS_TOPIC,
+    LOG_VERSION,
+    PROFILE,
+    ChannelError,
+    decode_bodies,
+    message_times_ns,
+    ticks_of,
+)
+from haptics.tables import BODY_SAMPLE, RECORD, RECORD_VERSION, SETTINGS, record_type
 from rtcore.model import Model
 from rtcore.tables import BUDGET
 
@@ -79,6 +90,10 @@ class LogReader:
         self.versions: dict[str, str] = {}
         """The metadata record of the log: versions of log, record and programs, clock offset, origin."""
         self.metadata: dict[str, dict[str, str]] = {}
+        self.body_ids: tuple[int, ...] = ()
+        """Of the bodies that move, whose states stand behind the records, rising."""
+        self.bodies_every = 1
+        """Ticks per state that was written: those whose number it divides have theirs, others the one before."""
         self._attachments: dict[str, _Span] = {}
         self._chunks: list[_Span] = []
         self._chunk_times: list[tuple[int, int]] = []
@@ -159,6 +174,8 @@ class LogReader:
                 self.metadata[metadata.name] = metadata.metadata
                 if metadata.name == PROFILE:
                     self._check_versions(metadata.metadata)
+                elif metadata.name == BODIES_METADATA:
+                    self._note_bodies(metadata.metadata)
             elif kind == Opcode.ATTACHMENT:
                 (crc,) = struct.unpack("<I", data[-4:])
                 if crc != zlib.crc32(data[:-4]):
@@ -184,6 +201,21 @@ class LogReader:
             found = versions.get(key)
             if found != str(mine):
                 raise LogError(f"{self.path} has {key.replace('_', ' ')} {found}; this program reads version {mine}")
+
+    def _note_bodies(self, metadata: dict[str, str]) -> None:
+        try:
+            ids = tuple(int(number) for number in metadata["ids"].split(","))
+            every = int(metadata["every"])
+            if list(ids) != sorted(set(ids)) or ids[0] < 0 or every < 1:
+                raise ValueError
+        except (KeyError, ValueError):
+            raise LogError(f"{self.path} does not tell which bodies move: its metadata {metadata} cannot be") from None
+        self.body_ids, self.bodies_every = ids, every
+
+    @property
+    def record_type(self) -> np.dtype:
+        """Of what :meth:`batches` yields: RECORD, and behind it ``bodies`` where bodies move."""
+        return record_type(len(self.body_ids))
 
     def _stop(self, problem: str) -> None:
         self.complete = False
@@ -308,13 +340,20 @@ class LogReader:
     # The records
 
     def batches(self, events: list[dict[str, Any]] | None = None, from_ns: int | None = None) -> Iterator[np.ndarray]:
-        """Yield the records in order, in arrays (n,) RECORD of some tens each; memory stays bounded.
+        """Yield the records in order, in arrays (n,) of :attr:`record_type` of some tens each; memory stays bounded.
 
         Events met on the way are appended to ``events``. ``from_ns`` (wall clock) skips the chunks that end before it.
         Stops at the first damage and says so in :attr:`explanation`. Raises LogError when a message has not the form
         that its channel prescribes.
         """
+        return self._batches(events, from_ns, self.body_ids)
+
+    def _batches(
+        self, events: list[dict[str, Any]] | None, from_ns: int | None, body_ids: tuple[int, ...]
+    ) -> Iterator[np.ndarray]:
+        """As :meth:`batches`, with the states of these bodies: all that move, or none."""
         waiting: dict[int, list[dict[str, Any] | None]] = {}
+        bodies = _Bodies(body_ids) if body_ids else None
         self.last_tick = None
         topics: dict[int, str] = {}
         with open(self.path, "rb") as file:
@@ -332,9 +371,11 @@ class LogReader:
                     return
                 if early:
                     content = [record for record in content if isinstance(record, Channel)]
-                self._take(content, topics, waiting, events)
+                self._take(content, topics, waiting, events, bodies)
                 records = self._complete(waiting)
                 if len(records):
+                    if bodies is not None:
+                        records = self._with_bodies(records, bodies)
                     self.last_tick = int(records["tick"][-1])
                     yield records
 
@@ -344,6 +385,7 @@ class LogReader:
         topics: dict[int, str],
         waiting: dict[int, list[dict[str, Any] | None]],
         events: list[dict[str, Any]] | None,
+        bodies: _Bodies | None,
     ) -> None:
         for record in content:
             if isinstance(record, Channel):
@@ -353,13 +395,16 @@ class LogReader:
                 continue
             topic = topics.get(record.channel_id, "")
             slot = _TOPICS.get(topic)
-            if slot is None and (topic != EVENTS_TOPIC or events is None):
+            of_bodies = topic == BODIES_TOPIC and bodies is not None
+            if slot is None and not of_bodies and (topic != EVENTS_TOPIC or events is None):
                 continue
             try:
                 message = orjson.loads(record.data)
                 if slot is not None:
                     (tick,) = ticks_of([message])
                     waiting.setdefault(tick, [None] * len(CHANNELS))[slot] = message
+                elif of_bodies and bodies is not None:
+                    bodies.take(message)
                 elif events is not None:
                     events.append(message)
             except ValueError as error:  # orjson's and ChannelError are both of this type
@@ -381,19 +426,120 @@ class LogReader:
                 raise LogError(f"{self.path}: a message on {channel.topic} in {span} is not valid: {error}") from None
         return records
 
+    def _with_bodies(self, records: np.ndarray, bodies: _Bodies) -> np.ndarray:
+        """Put the states of bodies behind records."""
+        whole = np.zeros(len(records), self.record_type)
+        for name in RECORD.names or ():
+            whole[name] = records[name]
+        try:
+            bodies.fill(records["tick"].tolist(), whole["bodies"])
+        except ChannelError as error:
+            span = f"ticks {records['tick'][0]} to {records['tick'][-1]}"
+            raise LogError(f"{self.path}: a message on {BODIES_TOPIC} in {span} is not valid: {error}") from None
+        return whole
+
+
+class _Bodies:
+    """States of bodies, from the messages that tell what changed."""
+
+    def __init__(self, body_ids: tuple[int, ...]):
+        self._rows = np.full(body_ids[-1] + 1, -1)
+        self._rows[list(body_ids)] = np.arange(len(body_ids))
+        self._now = np.zeros(len(body_ids), BODY_SAMPLE)
+        self._now.view(np.float64)[:] = np.nan  # what has not been told is not known
+        self._waiting: list[dict[str, Any]] = []
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Keep a parsed message until its tick comes; raises ChannelError when it has none."""
+        ticks_of([message])
+        self._waiting.append(message)
+
+    def fill(self, ticks: list[int], states: np.ndarray) -> None:
+        """Write the states (m, n) BODY_SAMPLE after m ticks, each as its message or the last one before tells."""
+        counts, changes = decode_bodies(self._waiting)
+        inside = (changes["body_id"] >= 0) & (changes["body_id"] < len(self._rows))
+        rows = np.where(inside, self._rows[np.where(inside, changes["body_id"], 0)], -1)
+        if (rows < 0).any():
+            raise ChannelError("a body_id is not of a body that moves")
+        spans: dict[int, tuple[int, int]] = {}
+        end = 0
+        for message, count in zip(self._waiting, counts.tolist(), strict=True):
+            spans[message["tick"]] = (end, end + count)
+            end += count
+        self._waiting = []
+        now = self._now
+        for row, tick in enumerate(ticks):
+            start, end = spans.get(tick, (0, 0))
+            if end > start:
+                for name in BODY_SAMPLE.names or ():
+                    now[name][rows[start:end]] = changes[name][start:end]
+            states[row] = now
+
+
+class BodyStates:
+    """States of the bodies that move, a row for each record of a log; read from the file when asked for."""
+
+    def __init__(self, log: Log):
+        self._log = log
+
+    def __len__(self) -> int:
+        return len(self._log.records)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Body ids by column."""
+        return self._log.body_ids
+
+    @property
+    def every(self) -> int:
+        """Ticks per state that was written: those whose number it divides have theirs, others the one before."""
+        return self._log.bodies_every
+
+    def __getitem__(self, rows: int | slice) -> np.ndarray:
+        """(n,) BODY_SAMPLE of one record, (m, n) of several; 104 bytes per body and record."""
+        chosen = range(len(self))[rows]
+        if isinstance(chosen, int):
+            return self._span(chosen, chosen + 1)[0]
+        if len(chosen) == 0:
+            return np.zeros((0, len(self.ids)), BODY_SAMPLE)
+        first = min(chosen)
+        return self._span(first, max(chosen) + 1)[np.array(chosen) - first]
+
+    def _span(self, first: int, after: int) -> np.ndarray:
+        log = self._log
+        wanted = log.records[first:after]
+        states = np.zeros((after - first, len(log.body_ids)), BODY_SAMPLE)
+        if not log.body_ids:
+            return states
+        done = 0
+        for batch in LogReader.batches(log, from_ns=int(message_times_ns(wanted[:1], log.wall_offset_ns)[0])):
+            found = batch["bodies"][np.isin(batch["tick"], wanted["tick"])]
+            states[done : done + len(found)] = found
+            done += len(found)
+            if done == len(wanted):
+                break
+        return states
+
 
 class Log(LogReader):
-    """A log read whole (about 2.4 kB of memory per tick)."""
+    """A log read whole (about 3 kB of memory per tick; states of bodies stay in the file)."""
 
     def __init__(self, path: str | os.PathLike[str]):
         super().__init__(path)
         self.events: list[dict[str, Any]] = []
-        batches = list(super().batches(self.events))
+        batches = list(self._batches(self.events, None, ()))
         self.records: np.ndarray = np.concatenate(batches) if batches else np.zeros(0, dtype=RECORD)
         """(n,) RECORD"""
+        self.bodies = BodyStates(self)
 
     def batches(self, events: list[dict[str, Any]] | None = None, from_ns: int | None = None) -> Iterator[np.ndarray]:
-        """Yield the records as one array, so that a Log can stand wherever a LogReader is taken."""
+        """Yield the records as one array, so that a Log can stand wherever a LogReader is taken.
+
+        Where bodies move they come in pieces, from the file.
+        """
+        if self.body_ids:
+            yield from super().batches(events, from_ns)
+            return
         records = self.records
         if from_ns is not None:
             records = records[records["timing"]["started_ns"] + self.wall_offset_ns >= from_ns]

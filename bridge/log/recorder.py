@@ -14,7 +14,7 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,14 +24,21 @@ import orjson
 from mcap.writer import CompressionType, IndexType, Writer
 
 from bridge.log.channels import (
+    BODIES_METADATA,
+    BODIES_SCHEMA,
+    BODIES_TOPIC,
+    BODY_POSES_TOPIC,
     CHANNELS,
     DEVICE_POSE_TOPIC,
     EVENT_SCHEMA,
     EVENTS_TOPIC,
     LOG_VERSION,
     POSE_SCHEMA,
+    POSES_SCHEMA,
     PROFILE,
     PROXY_POSE_TOPIC,
+    encode_bodies,
+    encode_body_poses,
     encode_poses,
     message_times_ns,
 )
@@ -43,6 +50,9 @@ PERIOD_S = 0.04
 """Between two chunks: what a crash may lose, besides the time of one write."""
 
 BATCH = 256
+BODY_STATES = 32
+"""Body states written per tick on the average, where more bodies move: then not every tick has theirs."""
+
 RETRY_S = 0.5
 RESERVE_BYTES = 1 << 20
 """Free space, on top of the attachments, at which a new file is begun after the disk was full."""
@@ -104,14 +114,21 @@ class _File:
 class LogFile:
     """One MCAP file being written. Every method may raise OSError; what was flushed before stays readable."""
 
-    def __init__(self, path: Path, attachments: dict[str, bytes], metadata: dict[str, str]):
-        """Create ``path`` (FileExistsError when it is there) and write attachments and metadata."""
+    def __init__(
+        self, path: Path, attachments: dict[str, bytes], metadata: dict[str, str], body_ids: Sequence[int] = ()
+    ):
+        """Create ``path`` (FileExistsError when it is there) and write attachments and metadata.
+
+        ``body_ids``: of the bodies that move, whose states stand behind each record.
+        """
         self.path = path
         self.unflushed = 0
         """Records handed over since the last flush that succeeded."""
         self.newest_ns: int | None = None
         """Wall-clock time of the newest record handed over, ns since 1970."""
         self._file = _File(path)
+        self._body_ids = tuple(body_ids)
+        self._every = ticks_per_state(len(self._body_ids))
         self._wall_offset_ns = wall_offset_ns()
         # Chunks end by flush alone: a tick's messages never part.
         self._writer = Writer(
@@ -130,6 +147,8 @@ class LogFile:
                 **metadata,
             }
             self._writer.add_metadata(PROFILE, metadata)
+            if body_ids:
+                self._writer.add_metadata(BODIES_METADATA, self._bodies_metadata())
             for name, data in attachments.items():
                 self.attach(name, data)
             self._channels = [self._register(c.topic, c.schema_name, c.schema()) for c in CHANNELS]
@@ -139,15 +158,22 @@ class LogFile:
                 self._writer.register_channel(topic, "json", pose_schema)
                 for topic in (DEVICE_POSE_TOPIC, PROXY_POSE_TOPIC)
             ]
+            if body_ids:
+                every = {"every": str(self._every)}
+                self._bodies = self._register(BODIES_TOPIC, "hapticd.Bodies", BODIES_SCHEMA, every)
+                self._body_poses = self._register(BODY_POSES_TOPIC, "foxglove.PosesInFrame", POSES_SCHEMA)
             self.flush()
         except OSError:
             self.abandon()
             path.unlink(missing_ok=True)  # without its attachments it is of no use
             raise
 
-    def _register(self, topic: str, name: str, schema: dict[str, Any]) -> int:
+    def _bodies_metadata(self) -> dict[str, str]:
+        return {"ids": ",".join(map(str, self._body_ids)), "every": str(self._every)}
+
+    def _register(self, topic: str, name: str, schema: dict[str, Any], metadata: dict[str, str] | None = None) -> int:
         schema_id = self._writer.register_schema(name, "jsonschema", orjson.dumps(schema))
-        return self._writer.register_channel(topic, "json", schema_id)
+        return self._writer.register_channel(topic, "json", schema_id, metadata or {})
 
     def attach(self, name: str, data: bytes) -> None:
         """Add an attachment; it reaches the disk with the next flush."""
@@ -157,7 +183,10 @@ class LogFile:
         )
 
     def write(self, records: np.ndarray) -> None:
-        """Append records (n,) RECORD and the events in them; they reach the disk with the next flush."""
+        """Append records and the events in them; they reach the disk with the next flush.
+
+        ``records``: (n,) of the record type with as many bodies as there are ids.
+        """
         self.unflushed += len(records)
         columns = [channel.encode(records) for channel in CHANNELS]
         poses = [encode_poses(records, which, self._wall_offset_ns) for which in ("device", "proxy")]
@@ -166,6 +195,7 @@ class LogFile:
         events = {event["tick"]: event for event in event_messages(records)}
         if times:
             self.newest_ns = times[-1]
+        bodies = self._encode_bodies(records, times) if self._body_ids else {}
         add = self._writer.add_message
         for row, (tick, now) in enumerate(zip(ticks, times, strict=True)):
             number = tick & 0xFFFFFFFF
@@ -175,9 +205,24 @@ class LogFile:
                 pose = drawn[row]
                 if pose is not None:
                     add(channel, now, pose, now, number)
+            for body_channel, message in bodies.get(row, ()):
+                add(body_channel, now, message, now, number)
             event = events.get(tick)
             if event is not None:
                 add(self._events, now, orjson.dumps(event), now, event["seq"] & 0xFFFFFFFF)
+
+    def _encode_bodies(self, records: np.ndarray, times: list[int]) -> dict[int, list[tuple[int, bytes]]]:
+        """Messages about bodies by row: (channel, message); all bodies with the first record, and a pose of each."""
+        sampled = records["tick"] % np.uint64(self._every) == 0
+        sampled[:1] = True
+        rows = np.flatnonzero(sampled)
+        states = np.ascontiguousarray(records["bodies"][rows])
+        messages = encode_bodies(records["tick"][rows], states, self._body_ids)
+        found = {row: [(self._bodies, message)] for row, message in zip(rows.tolist(), messages, strict=True)}
+        poses = encode_body_poses(states[0], times[0]) if times else None
+        if poses is not None:
+            found[0].append((self._body_poses, poses))
+        return found
 
     def write_event(self, event: dict[str, Any]) -> None:
         """Append one event that is not a state change, at the time of the newest record."""
@@ -212,8 +257,12 @@ class Recorder:
         attachments: dict[str, bytes],
         notify: Notify = lambda code, text, data: None,
         metadata: dict[str, str] | None = None,
+        body_ids: Sequence[int] = (),
     ):
-        """Create the first file, FILE or the first free FILE-2, FILE-3... Raises OSError when that is not possible."""
+        """Create the first file, FILE or the first free FILE-2, FILE-3... Raises OSError when that is not possible.
+
+        ``body_ids``: of the bodies that move, whose states stand behind each record of the ring.
+        """
         self.path = Path(path)
         self.logged = 0
         """Records on their way into a file."""
@@ -226,6 +275,7 @@ class Recorder:
         self._attachments = attachments
         self._notify = notify
         self._metadata = metadata or {}
+        self._body_ids = tuple(body_ids)
         self._event_seq = 0
         self._pending: list[dict[str, Any]] = []
         self._last_tick = 0
@@ -251,7 +301,7 @@ class Recorder:
             self._number += 1
 
     def _open(self, path: Path) -> LogFile:
-        file = LogFile(path, self._attachments, {**self._metadata, "part": str(self._number)})
+        file = LogFile(path, self._attachments, {**self._metadata, "part": str(self._number)}, self._body_ids)
         self.parts.append(path)
         # Whatever is logged from here on can only be executed again from a snapshot that is not older than it.
         self._snapshot_wanted, self._first_tick = True, None
@@ -427,6 +477,11 @@ def run(recorder: Recorder, writer_alive: Callable[[], bool]) -> bool:
     return recorder.finish()
 
 
+def ticks_per_state(bodies: int) -> int:
+    """Every how many ticks the states of so many bodies are written; 1: in each."""
+    return max(1, -(-bodies // BODY_STATES))
+
+
 def wall_offset_ns() -> int:
     """Return what to add to the monotonic clock to get wall-clock ns; the closest of three readings."""
     best = (1 << 62, 0)
@@ -482,6 +537,7 @@ def main(arguments: list[str] | None = None) -> int:
     It is attached (see the readers of the ring) as soon as the file is open.
     """
     from bridge.exit_codes import ExitCode
+    from bridge.model_file import ModelFileError, load_moving_bodies
     from bridge.notices import Notifier
     from bridge.ring import RingError, RingReader
     from bridge.runtime import RuntimeDirectory
@@ -500,10 +556,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         attachments = collect_attachments(runtime.path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        recorder = Recorder(path, attachments, notify, {"daemon": runtime.name})
+        moving = load_moving_bodies(runtime.model_path)
+        recorder = Recorder(path, attachments, notify, {"daemon": runtime.name}, moving)
         ring = RingReader(runtime.ring_path)
         recorder.attach(ring)
-    except (OSError, RingError) as error:
+    except (OSError, RingError, ModelFileError) as error:
         print(f"recorder: cannot write the log {path}: {error}", file=sys.stderr, flush=True)
         return ExitCode.FAILURE
     whole = run(recorder, ring.writer_alive)

@@ -1,5 +1,6 @@
 """What `hapticd inspect` says about a mesh, a robot or a configuration, and what the daemon will do about it."""
 
+import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from bridge.scene.walls import thinnest_wall
 from haptics.cards import DeviceCard, load_card
 from haptics.settings import DEFAULT_SPEED_MAX
 from rtcore.geometry.mass import MassProperties, mass_properties, signed_volume
-from rtcore.tables import MAX_TREE_DEPTH
+from rtcore.model import Model
+from rtcore.tables import FREE, KINEMATIC, MAX_TREE_DEPTH
 
 ROBOT_FORMATS = (".urdf", ".sdf", ".xml", ".mjcf")
 SHOWN_LOOPS = 20
@@ -144,6 +146,28 @@ class LinkReport:
 
 
 @dataclass(frozen=True)
+class InertiaReport:
+    """What the daemon moves a free body, or a tool with mass, by."""
+
+    name: str
+    mass: float
+    """kg"""
+    centre: list[float]
+    """Centre of mass, axes and origin of the mesh, m; of a tool its tip centre"""
+    moments: list[float]
+    """Principal moments about it, kg·m2"""
+    axes: list[float]
+    """Orientation of the principal axes, principal -> mesh, xyzw"""
+
+    def line(self) -> str:
+        """For people."""
+        return (
+            f"{self.name} moves with {self.mass:.6g} kg, centre of mass {_point(self.centre)} m, principal moments "
+            f"{_point(self.moments)} kg·m2"
+        )
+
+
+@dataclass(frozen=True)
 class InspectReport:
     """Everything about one file."""
 
@@ -155,6 +179,8 @@ class InspectReport:
     facts: dict[str, Any] = field(default_factory=dict)
     """Of the whole: triangles, mass, and for a configuration distances, start, clearance"""
     notes: list[str] = field(default_factory=list)
+    inertias: list[InertiaReport] = field(default_factory=list)
+    """Of a configuration: of its free bodies, and of a tool with mass"""
 
     @property
     def warnings(self) -> list[str]:
@@ -174,6 +200,7 @@ class InspectReport:
             lines.append(
                 f"  link {link.name}: {link.mass:g} kg, {link.shapes} shapes, {link.triangles} triangles{joint}"
             )
+        lines += [f"  {inertia.line()}" for inertia in self.inertias]
         lines += [f"  note: {note}" for note in self.notes]
         for mesh in self.meshes:
             lines += mesh.lines()
@@ -571,17 +598,23 @@ def _inspect_configuration(path: Path, resolve: bool) -> InspectReport:
     assembly = assemble(config, path.parent, source=str(path), resolve=resolve)
     placed, _ = place_bodies(config, path.parent)
     travel = _travel(assembly.card, config.workspace.scale, config.rates.tick_hz)
-    reports = [report_mesh(body.name, body.mesh, body.config.density, travel) for body in placed]
+    reports = []
+    for body in placed:
+        mass = body.config.mass if body.config.inertia is None else None
+        reports.append(report_mesh(body.name, body.mesh, _density(body.mesh, mass, body.config.density), travel))
     tool = tool_mesh(config, path.parent, [])
     if tool is not None:
-        reports.append(report_mesh(TOOL, tool, DEFAULT_DENSITY, travel))
+        density = _density(tool, config.tool.mass or None, DEFAULT_DENSITY)
+        reports.append(report_mesh(TOOL, tool, density, travel))
+    rows = zip([body.name for body in placed] + [TOOL], assembly.model.inertias, strict=True)
+    inertias = [_inertia(name, row) for name, row in rows if row["mass"] > 0.0]
     links = []
-    for body in config.scene.bodies:
-        if body.urdf is not None:
+    for robot in config.scene.bodies:
+        if robot.urdf is not None:
             meshes = {p.name: p.mesh for p in placed}
-            for link in robot_of(body, path.parent).links:
-                report = _link(link, meshes.get(f"{body.name}/{link.name}"))
-                links.append(LinkReport(**{**asdict(report), "name": f"{body.name}/{link.name}"}))
+            for link in robot_of(robot, path.parent).links:
+                report = _link(link, meshes.get(f"{robot.name}/{link.name}"))
+                links.append(LinkReport(**{**asdict(report), "name": f"{robot.name}/{link.name}"}))
     boxes = np.array([body.box() for body in placed])
     facts = {
         "scene": config.scene.name,
@@ -593,12 +626,39 @@ def _inspect_configuration(path: Path, resolve: bool) -> InspectReport:
         **_tool(config, tool),
         "tool_start": list(assembly.start),
         "clearance_at_start": assembly.clearance,
+        **_moving(assembly.model),
         "device": assembly.card.name,
         "stiffness": float(assembly.settings["stiffness"][0]),
         "damping": float(assembly.settings["damping"][0]),
         "travel_per_tick": travel,
     }
-    return InspectReport("configuration", str(path), reports, links, facts, assembly.notes)
+    return InspectReport("configuration", str(path), reports, links, facts, assembly.notes, inertias)
+
+
+def _density(mesh: PreparedMesh, mass: float | None, density: float) -> float:
+    """By which a body has the mass (kg) that is given, or else the density, kg/m3."""
+    return density if mass is None else mass / abs(signed_volume(mesh.vertices, mesh.faces))
+
+
+def _inertia(name: str, row: np.void) -> InertiaReport:
+    """row: BODY_INERTIA."""
+    return InertiaReport(
+        name, float(row["mass"]), row["centre"].tolist(), row["moments"].tolist(), row["axes"].tolist()
+    )
+
+
+def _moving(model: Model) -> dict[str, Any]:
+    """How many bodies move, and the mass of the free ones together; nothing for a scene without."""
+    kinds = model.bodies["kind"]
+    free, kinematic = int((kinds == FREE).sum()), int((kinds == KINEMATIC).sum())
+    if free + kinematic == 0:
+        return {}
+    return {
+        "gravity": model.world["gravity"][0].tolist(),
+        "free_bodies": free,
+        "kinematic_bodies": kinematic,
+        "free_mass_kg": math.fsum(model.inertias["mass"][:-1]),
+    }
 
 
 def _tool(config: Any, mesh: PreparedMesh | None) -> dict[str, Any]:

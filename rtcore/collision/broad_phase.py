@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.motion import SCREW, STILL, path_bound, pose
 from rtcore.spatial import add, length, rotate, scaled, vector
 
@@ -167,7 +168,7 @@ def find_pairs(broad: BroadPhase, motions: np.ndarray, reach: float, units: int)
     _order_pairs(broad)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _bound(body: np.void, motion: np.void, inflation: float, bounds: np.ndarray) -> None:
     """Write the box (least and largest x, y, z) that holds the body over the tick, grown by `inflation`.
 
@@ -194,7 +195,7 @@ def _bound(body: np.void, motion: np.void, inflation: float, bounds: np.ndarray)
         bounds[3 + k] = centre_k + grown
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _widest(bounds: np.ndarray) -> int:
     """The axis along which the centres of the finite boxes are spread most, as a multiple of their mean width."""
     best = 0
@@ -222,7 +223,7 @@ def _widest(bounds: np.ndarray) -> int:
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _sort(order: np.ndarray, bounds: np.ndarray, axis: int, units: int) -> tuple[int, bool]:
     """Sort by (lower end, number) by insertion: (units left, True when sorted). Stops short without disorder."""
     for i in range(1, len(order)):
@@ -243,7 +244,7 @@ def _sort(order: np.ndarray, bounds: np.ndarray, axis: int, units: int) -> tuple
     return units, True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _sweep(broad: BroadPhase, axis: int, units: int) -> int:
     """Test each body against those whose lower end lies within it, and list the pairs; return the units left."""
     order = broad.order[axis]
@@ -281,7 +282,7 @@ def _sweep(broad: BroadPhase, axis: int, units: int) -> int:
     return units
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _block(broad: BroadPhase, order: np.ndarray, first: int) -> None:
     """Mark all bodies from a place in the order on: a pair that was not reached is one of two of these."""
     for k in range(first, len(order)):
@@ -289,7 +290,7 @@ def _block(broad: BroadPhase, order: np.ndarray, first: int) -> None:
     broad.report[0].blocked_count = len(order) - first
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _meet(broad: BroadPhase, a: int, b: int) -> bool:
     """May the bodies a < b be a pair at all?"""
     first = broad.bodies[a]
@@ -309,7 +310,7 @@ def _meet(broad: BroadPhase, a: int, b: int) -> bool:
     return low >= first.excluded_first + first.excluded_count or broad.excluded[low] != b
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _order_pairs(broad: BroadPhase) -> None:
     """Sort the pairs by first, then second body: counted by the second, then, keeping that order, by the first."""
     count = broad.report[0].pair_count
@@ -317,7 +318,7 @@ def _order_pairs(broad: BroadPhase) -> None:
     _counted(broad.scratch, broad.pairs, count, 0, broad.starts)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _counted(source: np.ndarray, target: np.ndarray, count: int, column: int, starts: np.ndarray) -> None:
     for i in range(len(starts)):
         starts[i] = 0

@@ -9,6 +9,7 @@ from typing import Any
 from numba import njit
 
 from rtcore.collision.features import FACE
+from rtcore.kernels import inner
 from rtcore.spatial import Quaternion, Vector, add, cross, dot, length, rotate, scaled, vector
 
 EXACT = 1e-6
@@ -23,21 +24,21 @@ MAX_FAN = 64
 """Triangles looked at around a corner."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _edge(triangle: Any, start: int, end: int) -> Vector:
     # From one corner of a triangle to another.
     v = triangle.vertices
     return v[end, 0] - v[start, 0], v[end, 1] - v[start, 1], v[end, 2] - v[start, 2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _inwards(triangle: Any, k: int) -> Vector:
     # Unit, in the plane of the triangle, square to edge k and away from it.
     d = cross(vector(triangle.normal), _edge(triangle, k, (k + 1) % 3))
     return scaled(d, 1.0 / length(d))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _off_edge(triangles: Any, row: int, k: int, way: Vector, crossing: bool) -> bool:
     """Does the surface at edge k of a triangle go on beyond it towards `way` (unit, to the other point, its own frame)?
 
@@ -65,7 +66,7 @@ def _off_edge(triangles: Any, row: int, k: int, way: Vector, crossing: bool) -> 
     return dot(add(vector(triangle.normal), vector(other.normal)), way) < -EXACT  # seen through the body
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _off_corner(triangles: Any, row: int, k: int, way: Vector, slope: float) -> bool:
     """Does an edge at corner k of a triangle climb more than `slope` towards `way` (unit, its own frame)?
 
@@ -101,7 +102,7 @@ def _off_corner(triangles: Any, row: int, k: int, way: Vector, slope: float) -> 
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _above_face(triangles: Any, face: int, row: int, k: int, away: Vector, way: Vector) -> bool:
     # A corner and the inside of a face: not if it is behind the face, nor high up on an edge that comes down to it.
     triangle = triangles[face]

@@ -23,6 +23,7 @@ from numba import njit
 
 from rtcore.collision.contact_filter import is_contact
 from rtcore.collision.features import FACE
+from rtcore.kernels import inner
 from rtcore.spatial import (
     Quaternion,
     Vector,
@@ -62,7 +63,7 @@ TILTS = tuple((math.cos(k * math.pi / 4), math.sin(k * math.pi / 4)) for k in ra
 """Directions of the small tilts."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _same(a: Any, b: Any) -> bool:
     # Is it the same pair of features, told by the same triangles?
     return (
@@ -74,7 +75,7 @@ def _same(a: Any, b: Any) -> bool:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _before(a: Any, b: Any) -> bool:
     # A total order, so that it does not matter in which order the pairs were found.
     if a.body_id != b.body_id:
@@ -88,7 +89,7 @@ def _before(a: Any, b: Any) -> bool:
     return a.second_feature < b.second_feature
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _recall(memory: Any, row: Any, normal: Vector) -> tuple[int, int, int]:
     """(known, age, row in the memory or -1) of a PROXIMITY: known as in CONTACT_CANDIDATE; age: as in CONTACT.
 
@@ -113,7 +114,7 @@ def _recall(memory: Any, row: Any, normal: Vector) -> tuple[int, int, int]:
     return known, 0, at
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _slipping(memory: Any, body_id: int) -> int:
     """Ticks until a new contact counts as stuck, where others of the same body slip: it comes into their motion."""
     ticks = 0
@@ -123,7 +124,7 @@ def _slipping(memory: Any, body_id: int) -> int:
     return ticks
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _bits(memory: Any) -> tuple[int, int]:
     """Masks of the numbers, modulo 64, of the body's and of the tool's triangles in the last table."""
     first = 0
@@ -134,7 +135,7 @@ def _bits(memory: Any) -> tuple[int, int]:
     return first, second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _place(work: Any, row: Any, count: int, mask: int) -> int:
     """Where the candidate of a PROXIMITY belongs among `count` ones: at `count`, in place of a merged one, or -1.
 
@@ -160,7 +161,7 @@ def _place(work: Any, row: Any, count: int, mask: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _touching_normal(triangles: Any, row: Any, tool: Quaternion, turn: Quaternion) -> Vector:
     # The scene normal of features at distance 0: that of the face, if there is one.
     if row.first_feature < 3 and row.second_feature == FACE:
@@ -168,7 +169,7 @@ def _touching_normal(triangles: Any, row: Any, tool: Quaternion, turn: Quaternio
     return rotate(turn, vector(triangles[row.first_triangle].normal))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _collect(world: Any, triangles: Any, poses: Any, tool: Quaternion, proximities: Any, memory: Any, work: Any) -> int:
     """Write what is a contact of its own to the candidates of the working memory and return how many there are."""
     mask = 1
@@ -220,7 +221,7 @@ def _collect(world: Any, triangles: Any, poses: Any, tool: Quaternion, proximiti
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _group(work: Any, first: int, last: int) -> int:
     """Bring the deepest candidate of order[first:last] to its start, then what is of its group; return where that ends.
 
@@ -253,7 +254,7 @@ def _group(work: Any, first: int, last: int) -> int:
     return end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _worth(candidate: Any, reach: float, depth: float, least: float) -> float:
     """What it is worth (m) to keep a candidate that reaches out so far: nothing if not above zero.
 
@@ -264,7 +265,7 @@ def _worth(candidate: Any, reach: float, depth: float, least: float) -> float:
     return reach - least - (candidate.gap - depth)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _farthest(work: Any, first: int, last: int, origin: int, depth: float, least: float) -> int:
     """The candidate of order[first:last] that is worth most for its distance from another one; -1: none is."""
     centre = work.candidates[origin]
@@ -281,7 +282,7 @@ def _farthest(work: Any, first: int, last: int, origin: int, depth: float, least
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _open_edge(work: Any, edge: Any, start: int, end: int, first: int, last: int, depth: float, least: float) -> int:
     """Make an edge of the polygon with those of order[first:last] beyond it that are worth anything; return their end.
 
@@ -317,7 +318,7 @@ def _open_edge(work: Any, edge: Any, start: int, end: int, first: int, last: int
     return first
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pick(work: Any, group: int, candidate: int) -> bool:
     """Add a candidate to the picks of its group unless it is there; return whether there is room for more."""
     if work.candidates[candidate].picked == 0:
@@ -329,7 +330,7 @@ def _pick(work: Any, group: int, candidate: int) -> bool:
     return work.pick_count[group] <= MAX_CONTACTS
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pick_corners(work: Any, group: int, edges: int, until: int, depth: float, least: float) -> int:
     """Take corners of the polygon that are worth most, until it has `until` of them; return how many it has."""
     while edges < until:
@@ -352,7 +353,7 @@ def _pick_corners(work: Any, group: int, edges: int, until: int, depth: float, l
     return edges
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pick_inside(work: Any, group: int, first: int, last: int, seed: int, span: float, level: float) -> None:
     """Pick those of order[first:last] that would be the deepest after a small tilt of the tool one way or another.
 
@@ -388,7 +389,7 @@ def _pick_inside(work: Any, group: int, first: int, last: int, seed: int, span: 
             return
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _width(work: Any, first: int, last: int, start: int, end: int) -> float:
     """How far those of order[first:last] are from the line through two candidates on both sides together, m."""
     a = work.candidates[start]
@@ -406,7 +407,7 @@ def _width(work: Any, first: int, last: int, start: int, end: int) -> float:
     return left - right
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _reduce(work: Any, group: int, first: int, last: int, safety: float) -> None:
     """Write the picks of the group order[first:last], whose deepest one is its first; safety: eps_safety."""
     seed = work.order[first]
@@ -436,7 +437,7 @@ def _reduce(work: Any, group: int, first: int, last: int, safety: float) -> None
         _drop_seed(work, group, depth + SAME_GAP * safety)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _drop_seed(work: Any, group: int, depth: float) -> None:
     """Let another pick of no more than a gap stand for the first one of a group, which is inside of the polygon."""
     for turn in range(1, work.pick_count[group]):
@@ -449,7 +450,7 @@ def _drop_seed(work: Any, group: int, depth: float) -> None:
             return
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _share_out(work: Any, groups: int, most: int) -> int:
     """Choose among the picks of the groups: one of each in turn, in each turn known ones first; return how many."""
     count = 0
@@ -465,7 +466,7 @@ def _share_out(work: Any, groups: int, most: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _sort_chosen(work: Any, count: int) -> None:
     for i in range(1, count):
         pick = work.chosen[i]
@@ -480,7 +481,7 @@ def _sort_chosen(work: Any, count: int) -> None:
         work.chosen[j] = pick
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _remember(memory: Any, work: Any, count: int, groups: int) -> None:
     """Keep the chosen candidates until the next tick, and after them other picks of the groups while there is room."""
     known = 0
@@ -506,7 +507,7 @@ def _remember(memory: Any, work: Any, count: int, groups: int) -> None:
     memory.known = known
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _put_key(key: Any, candidate: Any) -> None:
     put_vector(key.normal, vector(candidate.normal))
     put_vector(key.push, vector(candidate.push))
@@ -519,7 +520,7 @@ def _put_key(key: Any, candidate: Any) -> None:
     key.slipped = candidate.slipped
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _write(model: tuple, work: Any, count: int, report: np.void) -> None:
     """Write the chosen candidates to the report."""
     for i in range(count):

@@ -13,6 +13,7 @@ from numba import njit
 
 from rtcore.collision.features import point_segment, point_triangle
 from rtcore.collision.shape_pieces import CORE_PLANE, PIECE, support
+from rtcore.kernels import inner
 from rtcore.spatial import Quaternion, Vector, add, cross, dot, length, put_vector, rotate, scaled, subtract, vector
 
 DISTANCE_WORK = np.dtype(
@@ -133,7 +134,7 @@ def core_distance(work: Any, wanted: float, tight: bool) -> tuple[float, int]:
     return best - pad, steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _put_witness(work: Any, count: int) -> None:
     p = (0.0, 0.0, 0.0)
     for k in range(count):
@@ -141,7 +142,7 @@ def _put_witness(work: Any, count: int) -> None:
     put_vector(work.witness, p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _nearest(work: Any, count: int) -> tuple[int, Vector]:
     """Return (corners left, point of the simplex nearest to the origin) and keep only the corners that it needs.
 

@@ -14,6 +14,7 @@ from numba import njit
 from rtcore.collision.leaf import crossing, describe, leaf_pair
 from rtcore.collision.overlap import boxes_meet, place_pair
 from rtcore.collision.receding import approach, recedes
+from rtcore.kernels import inner
 from rtcore.spatial import put_vector, vector
 from rtcore.tables import QUERY_CULL, QUERY_ORDER, QUERY_PASS_TIME
 
@@ -54,7 +55,7 @@ def opens_first(first: Any, second: Any) -> bool:
     return first.count == 0 and (second.count > 0 or first.size >= second.size)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _approach(own: Any, other: Any, root: Any, limit: float, record: Any) -> None:
     velocity, spin, slack = approach(own, other, vector(root.centre), root.radius, limit)
     put_vector(record.velocity, velocity)
@@ -99,7 +100,7 @@ def clear_hit(hit: Any, time: float) -> None:
     hit.units_used = 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _before(pairs: Any, i: int, j: int) -> bool:
     # Deeper pairs have later starts and larger indices; the order is total, so the result does not depend on history.
     a = pairs[i]
@@ -113,7 +114,7 @@ def _before(pairs: Any, i: int, j: int) -> bool:
     return a.start < b.start
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _copy(pairs: Any, i: int, j: int) -> None:
     a = pairs[i]
     b = pairs[j]
@@ -124,7 +125,7 @@ def _copy(pairs: Any, i: int, j: int) -> None:
     b.second = a.second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _swap(pairs: Any, i: int, j: int) -> None:
     a = pairs[i]
     b = pairs[j]
@@ -133,7 +134,7 @@ def _swap(pairs: Any, i: int, j: int) -> None:
     b.key, b.start, b.end, b.first, b.second = key, start, end, first, second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _rise(pairs: Any, i: int) -> None:
     while i > 0:
         above = (i - 1) // 2
@@ -143,7 +144,7 @@ def _rise(pairs: Any, i: int) -> None:
         i = above
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _sink(pairs: Any, size: int) -> None:
     i = 0
     while True:
@@ -166,7 +167,7 @@ def meet(
     return boxes_meet(first, second, placement, query.separation)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _offer(
     nodes: Any,
     first: int,
@@ -198,7 +199,7 @@ def _offer(
     return size + 1, math.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _place(placement: Any, relative: Any, root: Any, start: float, end: float) -> None:
     # Make the PLACEMENT of an interval unless it is there already.
     if placement.u0 != start or placement.u1 != end:

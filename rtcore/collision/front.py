@@ -25,6 +25,7 @@ from rtcore.collision.first_contact import clear_hit, culled, opens_first, prepa
 from rtcore.collision.leaf import crossing, describe, leaf_pair
 from rtcore.collision.overlap import box_gap, box_gap_to, place_pair
 from rtcore.collision.pair_state import ROUNDING, reset_front
+from rtcore.kernels import inner
 from rtcore.motion import ALGEBRAIC
 from rtcore.spatial import vector
 from rtcore.tables import QUERY_CULL
@@ -65,7 +66,7 @@ def opened_last(nodes: Any, front: Any, first: int, second: int) -> int:
     return 0 if nodes[nodes[first].parent].size < nodes[nodes[second].parent].size else 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _write(target: Any, count: int, first: int, second: int, expiry: float) -> int:
     entry = target[count]
     entry.first = first
@@ -74,7 +75,7 @@ def _write(target: Any, count: int, first: int, second: int, expiry: float) -> i
     return count + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _join(
     nodes: Any,
     front: Any,
@@ -114,7 +115,7 @@ def _join(
     return count, attempts
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _activate(work: Any, active: int, first: int, second: int, entry: int, slack: float, speed: float) -> int:
     row = work.active[active]
     row.first = first
@@ -125,7 +126,7 @@ def _activate(work: Any, active: int, first: int, second: int, entry: int, slack
     return active + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _push(work: Any, top: int, first: int, second: int, expiry: float, kept: int, fresh: int) -> int:
     item = work.stack[top]
     item.first = first
@@ -136,7 +137,7 @@ def _push(work: Any, top: int, first: int, second: int, expiry: float, kept: int
     return top + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _refine(
     nodes: Any,
     front: Any,
@@ -200,7 +201,7 @@ def _refine(
     return count, active, left, open_time
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _time_for(slack: float, speed: float, query: Any) -> float:
     # A time before which a pair that is `slack` apart cannot come down to the separation.
     free = slack - query.separation
@@ -209,7 +210,7 @@ def _time_for(slack: float, speed: float, query: Any) -> float:
     return (1.0 - ROUNDING) * free / speed if speed > 0.0 else math.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _earlier(active: Any, i: int, j: int) -> bool:
     a = active[i]
     b = active[j]
@@ -220,7 +221,7 @@ def _earlier(active: Any, i: int, j: int) -> bool:
     return a.second < b.second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _sort(work: Any, count: int) -> None:
     # Heap sort of work.order by the keys of the active pairs.
     order = work.order
@@ -234,7 +235,7 @@ def _sort(work: Any, count: int) -> None:
         _settle(order, active, 0, end)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _settle(order: Any, active: Any, i: int, count: int) -> None:
     while True:
         child = 2 * i + 1
@@ -248,7 +249,7 @@ def _settle(order: Any, active: Any, i: int, count: int) -> None:
         i = child
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _copy(source: Any, target: Any, start: int, end: int, place: int, enough: float) -> int:
     # Copy entries from `start` on to `place`, up to `end` or the first that is due: how many.
     stop = start
@@ -261,7 +262,7 @@ def _copy(source: Any, target: Any, start: int, end: int, place: int, enough: fl
     return stop - start
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _scan(
     nodes: Any,
     front: Any,
@@ -329,7 +330,7 @@ def _scan(
     return active, left, open_time
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _test_active(
     nodes: Any,
     triangles: Any,

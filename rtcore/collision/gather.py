@@ -7,6 +7,7 @@ from numba import njit
 
 from rtcore.collision.features import FACE
 from rtcore.collision.nearest import box_distance_squared, nearest_on_triangle, push, push_children
+from rtcore.kernels import inner
 from rtcore.spatial import quaternion, rotate, to_body, to_scene, vector
 from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, MAX_CANDIDATES, MAX_CONTACTS
 
@@ -17,7 +18,7 @@ SAME_NORMAL = 1.0 - 1e-8
 """Cosine above which two contacts are one half space (normals within 0.14 mrad)."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _before(a: np.void, b: np.void) -> bool:
     """Order of candidates: by distance, then body, then face."""
     if a.distance != b.distance:
@@ -27,7 +28,7 @@ def _before(a: np.void, b: np.void) -> bool:
     return a.face_id < b.face_id
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _fill(candidate: np.void, x: float, y: float, z: float, distance: float, triangle: int, feature: int) -> None:
     candidate.point[0] = x
     candidate.point[1] = y
@@ -37,7 +38,7 @@ def _fill(candidate: np.void, x: float, y: float, z: float, distance: float, tri
     candidate.feature = feature
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _collect(
     model: tuple, poses: np.ndarray, x: float, y: float, z: float, radius: float, units: int, scratch: np.void
 ) -> tuple[int, int, float, bool]:
@@ -101,7 +102,7 @@ def _collect(
     return count, units, complete, short
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _lies_on(model: tuple, poses: np.ndarray, point: np.void, other: np.void, tolerance: float) -> bool:
     """Does the nearest point of one candidate lie on the triangle of another?"""
     x = point.point[0]
@@ -124,7 +125,7 @@ def _lies_on(model: tuple, poses: np.ndarray, point: np.void, other: np.void, to
     return square <= tolerance * tolerance
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _is_known(report: np.void, count: int, nx: float, ny: float, nz: float) -> bool:
     """Is there a contact with this normal among the first `count`?"""
     for j in range(count):

@@ -23,6 +23,7 @@ from rtcore.collision.elementary.advance import (
     pose_at_start,
 )
 from rtcore.collision.features import FACE, along, point_triangle, segment_segment
+from rtcore.kernels import inner
 from rtcore.motion import ALGEBRAIC, relative_pose, relative_velocity
 from rtcore.spatial import Vector, add, cross, dot, put_vector, rotate, scaled, subtract, vector
 from rtcore.tables import QUERY_OWNED
@@ -86,7 +87,7 @@ def corners_of(triangle: Any) -> Corners:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _edges_through(face: Corners, other: Corners) -> int:
     # Which edge of `other` goes through the inside of `face`: 0..2, or -1.
     normal = cross(subtract(face[1], face[0]), subtract(face[2], face[0]))
@@ -133,7 +134,7 @@ def crossing(triangles: Any, first: int, second: int, start: Any, hit: Any) -> b
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _note(hit: Any, time: float, first: int, second: int, first_feature: int, second_feature: int) -> None:
     hit.time = time
     hit.found = 1
@@ -144,7 +145,7 @@ def _note(hit: Any, time: float, first: int, second: int, first_feature: int, se
     hit.second_feature = second_feature
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _stop(hit: Any, time: float) -> None:
     hit.time = time
     hit.found = 0
@@ -162,7 +163,7 @@ def on_triangle(corners: Corners, v: float, w: float) -> Vector:
     return along(along(a, subtract(corners[1], a), v), subtract(corners[2], a), w)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _beyond(x: float, y: float, z: float, low: float, high: float) -> tuple[Vector, Vector]:
     # How far three points are beyond an interval on an axis: (each, each two in turn); not positive if they are not.
     up = (x - high, y - high, z - high)
@@ -191,7 +192,7 @@ def along_normal(normal: Vector, face: Corners, other: Corners) -> tuple[Vector,
     return _beyond(dot(normal, other[0]), dot(normal, other[1]), dot(normal, other[2]), low, high)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _bounds(relative: Any, a: Corners, own: Corners, limit: float) -> Bounds:
     # What the elementary tests of one pair of triangles have in common.
     first, first_radius = ball(a)
@@ -199,7 +200,7 @@ def _bounds(relative: Any, a: Corners, own: Corners, limit: float) -> Bounds:
     return motion_bounds(relative, first, first_radius, second, second_radius, limit)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _test(
     relative: Any, shape: int, a: Corners, b: Corners, c: Corners, bounds: Bounds, limit: float, query: Any
 ) -> tuple[float, bool, int]:
@@ -414,7 +415,7 @@ def describe(triangles: Any, relative: Any, hit: Any) -> None:
     put_vector(hit.normal, scaled(normal, 1.0 / size) if size != 0.0 else (0.0, 0.0, 1.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _through(face: Corners, start: Vector, end: Vector) -> Vector:
     # Where the line of an edge meets the plane of a face that it crosses.
     normal = cross(subtract(face[1], face[0]), subtract(face[2], face[0]))

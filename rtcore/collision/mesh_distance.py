@@ -16,6 +16,7 @@ from rtcore.collision.features import FACE, along, point_triangle, segment_segme
 from rtcore.collision.first_contact import clear_hit, opens_first
 from rtcore.collision.leaf import Corners, corners_of, crossing, placed
 from rtcore.collision.overlap import box_gap
+from rtcore.kernels import inner
 from rtcore.spatial import Vector, cross, dot, put_vector, scaled, subtract
 
 
@@ -73,7 +74,7 @@ def mesh_distance(
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _push(stack: Any, top: int, first: int, second: int, gap: float) -> int:
     item = stack[top]
     item.first = first
@@ -82,7 +83,7 @@ def _push(stack: Any, top: int, first: int, second: int, gap: float) -> int:
     return top + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _least(triangles: Any, first: int, second: int, placement: Any, best: float, hit: Any) -> float:
     # The least distance of two triangles' features if it is below `best`, which else is the answer.
     a = corners_of(triangles[first])
@@ -113,7 +114,7 @@ def _least(triangles: Any, first: int, second: int, placement: Any, best: float,
     return min(best, math.sqrt(square))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _on_edge(edge: int, share: float) -> int:
     # The feature at a share of an edge: one of its ends, or the edge.
     if share == 0.0:
@@ -121,13 +122,13 @@ def _on_edge(edge: int, share: float) -> int:
     return (edge + 1) % 3 if share == 1.0 else 3 + edge
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _inside(corners: Corners, v: float, w: float) -> Vector:
     a = corners[0]
     return along(along(a, subtract(corners[1], a), v), subtract(corners[2], a), w)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _note(
     hit: Any, first: int, second: int, first_feature: int, second_feature: int, p: Vector, q: Vector, square: float
 ) -> None:
@@ -141,7 +142,7 @@ def _note(
     put_vector(hit.normal, scaled(subtract(q, p), 1.0 / hit.gap if hit.gap > 0.0 else 0.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _describe_crossing(triangles: Any, placement: Any, hit: Any) -> None:
     # Where the edge of one triangle goes through the other, first's frame.
     a = corners_of(triangles[hit.first_triangle])

@@ -15,10 +15,11 @@ from rtcore.collision.features import FACE, along, point_triangle, segment_segme
 from rtcore.collision.first_contact import opens_first
 from rtcore.collision.leaf import ROUNDING, along_normal, corners_of, extent, largest, on_triangle, placed, turned
 from rtcore.collision.overlap import box_gap_to
+from rtcore.kernels import inner
 from rtcore.spatial import Vector, put_vector, scaled, subtract, vector
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _feature_id(triangle: Any, row: int, feature: int) -> int:
     if feature < 3:
         return triangle.vertex_ids[feature]
@@ -27,7 +28,7 @@ def _feature_id(triangle: Any, row: int, feature: int) -> int:
     return row
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _list(
     proximities: Any,
     triangles: Any,
@@ -139,7 +140,7 @@ def list_again(
     return units
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _descend(
     nodes: Any,
     triangles: Any,
@@ -172,7 +173,7 @@ def _descend(
     return left
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _push(front: Any, first: int, second: int) -> None:
     front.walk_first[front.walk_top] = first
     front.walk_second[front.walk_top] = second

@@ -17,6 +17,7 @@ from typing import Any
 
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.motion import ALGEBRAIC, path_bound, pose, relative_bounds, relative_pose, relative_twist
 from rtcore.spatial import Vector, add, conjugate, length, put_vector, quaternion, rotate, subtract, vector
 
@@ -83,7 +84,7 @@ def place_pair(relative: Any, centre: Vector, radius: float, u0: float, u1: floa
     placement.u1 = u1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _either_path(relative: Any, centre: Vector, radius: float, u0: float, u1: float) -> float:
     # Bound on the path, as seen from the first, of any point of the second's ball. A screw's field of velocities stands
     # in the scene but for its rate, so the first's part is that of a ball of it where the second's points are.
@@ -95,7 +96,7 @@ def _either_path(relative: Any, centre: Vector, radius: float, u0: float, u1: fl
     return own + path_bound(relative.first, there, radius + own, u0, u1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _cross_axis(
     distance: float, rate: float, radius: float, square: float, pad: float, rounding: float, separation: float
 ) -> tuple[float, float]:
@@ -112,7 +113,7 @@ def _cross_axis(
     return min(start, end), share
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _face_axis(distance: float, rate: float, radius: float, pad: float, separation: float) -> tuple[float, float]:
     # The same along a unit axis; `pad` includes the rounding.
     signed = rate if distance >= 0.0 else -rate
@@ -123,7 +124,7 @@ def _face_axis(distance: float, rate: float, radius: float, pad: float, separati
     return min(start, end), share
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _cross_row(
     tp: float,
     tq: float,
@@ -170,7 +171,7 @@ def _cross_row(
     return max(g0, g1, g2), max(s0, s1, s2)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _axes(
     first: Any,
     second: Any,
@@ -242,7 +243,7 @@ def _axes(
     return gap, 1.0 if gap > separation else share
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _turned(x: float, y: float, z: float, m: Any) -> Vector:
     # The row vector (x, y, z) times a (3, 3) matrix.
     return (
@@ -252,7 +253,7 @@ def _turned(x: float, y: float, z: float, m: Any) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _cosines(f: Any, r: Vector) -> Vector:
     # A (3, 3) matrix times a vector.
     return (
@@ -262,7 +263,7 @@ def _cosines(f: Any, r: Vector) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _combined(x: Vector, c0: Vector, c1: Vector, c2: Vector) -> Vector:
     # The row vector x times the matrix with rows c0, c1, c2.
     return (
@@ -272,7 +273,7 @@ def _combined(x: Vector, c0: Vector, c1: Vector, c2: Vector) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _reach(half: Vector, x: float, y: float, z: float) -> float:
     # Half the width of a box along a direction with the given cosines to its axes.
     return half[0] * abs(x) + half[1] * abs(y) + half[2] * abs(z)

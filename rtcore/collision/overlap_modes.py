@@ -32,6 +32,7 @@ from rtcore.collision.overlap import (
     boxes_meet,
     centre_offset,
 )
+from rtcore.kernels import inner
 from rtcore.motion import STILL, TAN_HALF, laws, pose, relative_pose, twist
 from rtcore.spatial import Vector, add, conjugate, cross, length, quaternion, rotate, scaled, subtract, vector
 
@@ -127,7 +128,7 @@ def boxes_meet_at(first: Any, second: Any, relative: Any, u: float, separation: 
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _along(e: Any, v: Vector) -> Vector:
     # The components of v along the rows of a (3, 3) array.
     return (
@@ -137,18 +138,18 @@ def _along(e: Any, v: Vector) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _size(v: Vector) -> float:
     return abs(v[0]) + abs(v[1]) + abs(v[2])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _face_separates(t: Vector, f: Vector, a: Vector, reach: float) -> bool:
     along = abs(t[0] * f[0] + t[1] * f[1] + t[2] * f[2])
     return along > reach + a[0] * abs(f[0]) + a[1] * abs(f[1]) + a[2] * abs(f[2])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _edges_separate(
     t: Vector, f: Vector, g: Vector, h: Vector, a: Vector, bg: float, bh: float, separation: float, pad: float
 ) -> bool:
@@ -211,7 +212,7 @@ def boxes_meet_over(
     return True, u0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _worth_halving(first: Any, second: Any, relative: Any, u0: float, u1: float, subdivision: float) -> bool:
     # (3.13): the extent of one box along the relative velocity of the centres and their path against the extent of the
     # other one. The second takes the place of A.
@@ -234,7 +235,7 @@ def _worth_halving(first: Any, second: Any, relative: Any, u0: float, u1: float,
     return extent2 + (u1 - u0) * speed > subdivision * extent1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _disjoint(first: Any, second: Any, relative: Any, u0: float, u1: float, separation: float, six: bool) -> bool:
     # Does one axis separate the boxes at all times in [u0, u1]?
     # The frame: the axes and the centre of the first box in the middle of the interval, which is where they stay if it
@@ -317,7 +318,7 @@ def motion_spans(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _in_frame(e0: Vector, e1: Vector, e2: Vector, v: Vector) -> Vector:
     return (
         e0[0] * v[0] + e0[1] * v[1] + e0[2] * v[2],
@@ -326,7 +327,7 @@ def _in_frame(e0: Vector, e1: Vector, e2: Vector, v: Vector) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _grown(span: Span, v: Vector, low: float, high: float) -> Span:
     # span + v [low, high]
     lower, upper = span
@@ -344,7 +345,7 @@ def _grown(span: Span, v: Vector, low: float, high: float) -> Span:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _turned_parts(motion: Any, v: Vector) -> tuple[Vector, Vector, Vector]:
     # (fixed part, factor of cos a, factor of sin a) of a scene vector turned by the motion
     n = vector(motion.axis)
@@ -353,7 +354,7 @@ def _turned_parts(motion: Any, v: Vector) -> tuple[Vector, Vector, Vector]:
     return fixed, subtract(v, fixed), cross(n, v)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _axis_span(motion: Any, v: Vector, spans: tuple, e0: Vector, e1: Vector, e2: Vector) -> Span:
     # Range in the frame of the unit vector v of the body, which no component leaves [-1, 1] for.
     fixed, even, odd = _turned_parts(motion, rotate(quaternion(motion.orientation), v))
@@ -366,7 +367,7 @@ def _axis_span(motion: Any, v: Vector, spans: tuple, e0: Vector, e1: Vector, e2:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _centre_span(motion: Any, centre: Vector, spans: tuple, origin: Vector, e0: Vector, e1: Vector, e2: Vector) -> Span:
     # Range in the frame of the point `centre` of the body, from the origin. The point itself serves as the pivot of the
     # screw, so that its path has no parts that could cancel each other.
@@ -390,7 +391,7 @@ def _centre_span(motion: Any, centre: Vector, spans: tuple, origin: Vector, e0: 
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _span_product(a: float, b: float, c: float, d: float) -> tuple[float, float]:
     # [a, b] x [c, d]
     p = a * c
@@ -400,7 +401,7 @@ def _span_product(a: float, b: float, c: float, d: float) -> tuple[float, float]
     return min(min(p, q), min(r, s)), max(max(p, q), max(r, s))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _span_dot(x: Span, y: Span) -> tuple[float, float]:
     l0, h0 = _span_product(x[0][0], x[1][0], y[0][0], y[1][0])
     l1, h1 = _span_product(x[0][1], x[1][1], y[0][1], y[1][1])
@@ -408,7 +409,7 @@ def _span_dot(x: Span, y: Span) -> tuple[float, float]:
     return l0 + l1 + l2, h0 + h1 + h2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _carried(x: Span, d0: Span, d1: Span, d2: Span) -> Span:
     # Components of x along three moving axes, padded by the rounding of the sums.
     l0, h0 = _span_dot(x, d0)
@@ -418,13 +419,13 @@ def _carried(x: Span, d0: Span, d1: Span, d2: Span) -> Span:
     return (l0 - pad, l1 - pad, l2 - pad), (h0 + pad, h1 + pad, h2 + pad)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _least(low: float, high: float) -> float:
     # Least magnitude in [low, high].
     return max(low, -high, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _largest(x: Span) -> Vector:
     # Largest magnitude of each component.
     return (
@@ -434,13 +435,13 @@ def _largest(x: Span) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _face_span_separates(t: Span, f: Span, x: Vector, a: Vector, reach: float) -> bool:
     low, high = _span_dot(t, f)
     return _least(low, high) > reach + a[0] * x[0] + a[1] * x[1] + a[2] * x[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _edge_spans_separate(
     t: Span, f: Span, x: Vector, y: Vector, z: Vector, a: Vector, by: float, bz: float, reach: float
 ) -> bool:
@@ -461,7 +462,7 @@ def _edge_spans_separate(
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _span_cross(
     fl: float, fh: float, tl: float, th: float, gl: float, gh: float, sl: float, sh: float
 ) -> tuple[float, float]:
@@ -604,12 +605,12 @@ def quartic_falls_to(
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _quartic(c0: float, c1: float, c2: float, c3: float, c4: float, x: float) -> float:
     return c0 + x * (c1 + x * (c2 + x * (c3 + x * c4)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _rising_root(d1: float, d2: float, d3: float, d4: float, left: float, right: float) -> float:
     # The root in (left, right) of a cubic that rises through zero there; `left` if there is none: only such roots are
     # minima of its integral.

@@ -15,6 +15,7 @@ from rtcore.collision.contact_set import choose_contacts
 from rtcore.collision.near_features import list_near
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_slots import drop_contacts
+from rtcore.kernels import inner
 from rtcore.motion import still
 from rtcore.spatial import (
     add,
@@ -37,7 +38,7 @@ LEAST_PAIR_LISTING = 8
 """Units that the listing of a pair begins with at least."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def update_pair_contacts(model: tuple, state: tuple, units: int, report: np.void) -> int:
     """Bring the contacts of all pairs of bodies up to date with where the bodies are; return the units left.
 
@@ -70,7 +71,7 @@ def update_pair_contacts(model: tuple, state: tuple, units: int, report: np.void
     return max(left, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _carry(model: tuple, state: tuple, pair: Any) -> None:
     """Look at the contacts of a pair where its bodies are now; what has gone beyond eps_break is dropped."""
     first = state.poses[pair.first]
@@ -90,7 +91,7 @@ def _carry(model: tuple, state: tuple, pair: Any) -> None:
     drop_contacts(pair, kept)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _copy(target: Any, source: Any) -> None:
     put_vector(target.point_first, vector(source.point_first))
     put_vector(target.point_second, vector(source.point_second))
@@ -105,7 +106,7 @@ def _copy(target: Any, source: Any) -> None:
     target.slipped = source.slipped
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _list(model: tuple, state: tuple, row: int, units: int) -> int:
     """List the contacts of a pair anew where its bodies are now: units left. Unfinished lists change nothing."""
     pairs = state.pairs
@@ -169,7 +170,7 @@ def _list(model: tuple, state: tuple, row: int, units: int) -> int:
     return left
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _recall_pair(pair: Any, turned: tuple[float, float, float, float], memory: Any) -> None:
     """Write the contacts of a pair to a memory of contacts; turned: orientation of its first body."""
     for i in range(pair.count):

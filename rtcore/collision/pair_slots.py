@@ -9,6 +9,7 @@ from typing import Any
 from numba import njit
 
 from rtcore.collision.pair_state import reset_front
+from rtcore.kernels import inner
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -77,12 +78,12 @@ def match_pairs(model: tuple, pairs: tuple, broad: tuple) -> bool:
     return _seat(model, pairs, broad, count)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _comes_before(pair: Any, first: int, second: int) -> bool:
     return pair.first < first or (pair.first == first and pair.second < second)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _seat(model: tuple, pairs: tuple, broad: tuple, count: int) -> bool:
     """Give the first `count` pairs of the broad phase that have none a free row; mark those beyond as blocked."""
     tool = len(model.bodies)

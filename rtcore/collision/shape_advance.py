@@ -25,6 +25,7 @@ from rtcore.collision.convex_distance import (
     to_first,
 )
 from rtcore.collision.shape_pieces import CORE_PLANE, support
+from rtcore.kernels import inner
 from rtcore.motion import SCREW, STILL, relative_bounds, relative_pose, relative_twist
 from rtcore.spatial import Vector, add, cross, dot, length, scaled, subtract, vector
 
@@ -50,7 +51,7 @@ def place_pair(work: Any, relative: Any, u: float) -> None:
     put_pose(work, place, turn)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _spare(
     work: Any, n: Vector, level: float, centre: Vector, rate: float, turning: Vector, half_bend: float, s: float
 ) -> float:
@@ -60,7 +61,7 @@ def _spare(
     return dot(d, subtract(b, centre)) + dot(n, centre) + s * rate - level - half_bend * s * s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _step(work: Any, relative: Any, u: float, limit: float, spare: float, wanted: float) -> tuple[float, float]:
     """Return (time from u on that is proven free, bound on the speed).
 

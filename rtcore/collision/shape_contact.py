@@ -19,6 +19,7 @@ from rtcore.collision.nearest import nearest_on_triangle
 from rtcore.collision.shape_advance import ADVANCED, CLEAR, CONTACT, advance_once, advance_pair
 from rtcore.collision.shape_pieces import half_path, load_piece, root_path
 from rtcore.geometry.shapes import SHAPE_MESH, SHAPE_PLANE
+from rtcore.kernels import inner
 from rtcore.motion import relative_pose, relative_screw, still
 from rtcore.spatial import (
     Vector,
@@ -124,7 +125,7 @@ def shape_mesh_first_contact(
     _search(shapes[shape], work.mesh, values, nodes, triangles, query, work, counters, hit)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _search(
     a: Any,
     b: Any,
@@ -201,7 +202,7 @@ def _search(
 # The heap: smallest key on top; equal keys in an order that the same pushes and pops always repeat. ----------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _push(work: Any, key: float, first: int, second: int) -> None:
     k = work.count
     if k < MAX_PAIRS:
@@ -228,7 +229,7 @@ def _push(work: Any, key: float, first: int, second: int) -> None:
     work.second[k] = second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pop(work: Any) -> tuple[float, int, int]:
     key, first, second = work.key[0], work.first[0], work.second[0]
     work.count -= 1
@@ -249,7 +250,7 @@ def _pop(work: Any) -> tuple[float, int, int]:
     return key, first, second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _move(work: Any, source: int, target: int) -> None:
     work.key[target] = work.key[source]
     work.first[target] = work.first[source]
@@ -259,7 +260,7 @@ def _move(work: Any, source: int, target: int) -> None:
 # Results. ------------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _clear_hit(hit: Any, time: float) -> None:
     hit.time = time
     hit.gap = 0.0
@@ -275,7 +276,7 @@ def _clear_hit(hit: Any, time: float) -> None:
         hit.normal[k] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _put_hit(pair: Any, triangles: np.ndarray, time: float, gap: float, hit: Any) -> None:
     """Write a contact at the pose, direction and witness that the last distance left in `pair`."""
     n = vector(pair.direction)
@@ -302,12 +303,12 @@ def _put_hit(pair: Any, triangles: np.ndarray, time: float, gap: float, hit: Any
         hit.second_feature = _feature(triangles, pair.second.triangle, local)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _feature(triangles: np.ndarray, triangle: int, p: Vector) -> int:
     return nearest_on_triangle(triangles[triangle], p[0], p[1], p[2])[4]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _look(work: Any, first: Any, second: Any) -> None:
     """Keep the motions of a pair, as a body at rest and one screw where that is what they amount to."""
     _copy_motion(first, work.relative.first)
@@ -318,13 +319,13 @@ def _look(work: Any, first: Any, second: Any) -> None:
         _copy_motion(work.screw, work.relative.second)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _extent(motion: Any) -> float:
     """The sum of the lengths that poses of a motion are computed from, m."""
     return length(vector(motion.position)) + length(vector(motion.pivot)) + length(vector(motion.shift))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _copy_motion(source: Any, target: Any) -> None:
     put_vector(target.position, vector(source.position))
     put_quaternion(target.orientation, quaternion(source.orientation))
@@ -335,7 +336,7 @@ def _copy_motion(source: Any, target: Any) -> None:
     target.kind = source.kind
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _turn_hit(work: Any, hit: Any) -> None:
     """Make a hit of the pair the other way round one of the pair as asked for."""
     hit.first_triangle, hit.second_triangle = hit.second_triangle, hit.first_triangle

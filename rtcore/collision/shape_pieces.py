@@ -37,6 +37,7 @@ from rtcore.geometry.shapes import (
     SHAPE_TORUS,
     block,
 )
+from rtcore.kernels import inner
 from rtcore.spatial import Vector, add, length, put_vector, quaternion, rotate, scaled, subtract, vector
 
 CORE_POINTS = 0
@@ -171,7 +172,7 @@ def support(piece: np.void, d: Vector) -> Vector:
 # Making pieces, in the shape's own frame. ---------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _upright(piece: np.void, core: int, a: float, b: float, c: float) -> None:
     """A core with a frame: about the origin, along the axes, with half lengths a, b, c."""
     piece.core = core
@@ -184,14 +185,14 @@ def _upright(piece: np.void, core: int, a: float, b: float, c: float) -> None:
     piece.half[2] = c
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _put_point(piece: np.void, k: int, x: float, y: float, z: float) -> None:
     piece.points[k, 0] = x
     piece.points[k, 1] = y
     piece.points[k, 2] = z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _load_solid(shape: Any, piece: np.void) -> None:
     """Sphere, capsule, box, cylinder, cone, half space."""
     kind = shape.kind
@@ -215,7 +216,7 @@ def _load_solid(shape: Any, piece: np.void) -> None:
         _upright(piece, CORE_PLANE, 0.0, 0.0, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _load_arc(shape: Any, path: int, piece: np.void) -> None:
     """The whole ring in a flat disc, half of it in a rectangle, smaller arcs in triangles."""
     ring = shape.size[0]
@@ -251,7 +252,7 @@ def _load_arc(shape: Any, path: int, piece: np.void) -> None:
         piece.excess = 2.0 * sine * sine * stretch
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _load_block(shape: Any, values: np.ndarray, path: int, piece: np.void) -> bool:
     """A block of cells in its box, or one triangle of a cell."""
     rows = shape.rows - 1
@@ -282,7 +283,7 @@ def _load_block(shape: Any, values: np.ndarray, path: int, piece: np.void) -> bo
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _load_patch(shape: Any, values: np.ndarray, path: int, piece: np.void) -> None:
     """A stored box above the level of the leaves, from there on the hull of the control points."""
     level = 0
@@ -320,7 +321,7 @@ def _load_patch(shape: Any, values: np.ndarray, path: int, piece: np.void) -> No
     piece.excess = 2.0 * (_off_affine(piece.points) + piece.margin)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _halve(points: np.ndarray, start: int, step: int, upper: int) -> None:
     """Replace four control points of a cubic by those of its lower or upper half, by de Casteljau's rule."""
     for j in range(3):
@@ -340,7 +341,7 @@ def _halve(points: np.ndarray, start: int, step: int, upper: int) -> None:
         points[start + 3 * step, j] = p3 if upper else f
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _off_affine(points: np.ndarray) -> float:
     """How far control points are, at most, from the affine map of their parameters through the corners' means."""
     worst = 0.0
@@ -357,7 +358,7 @@ def _off_affine(points: np.ndarray) -> float:
     return math.sqrt(worst)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _gyroid(k: float, c: Vector) -> tuple[float, Vector]:
     """(value, gradient) of the gyroid's function of wave number k."""
     sx, cx = math.sin(k * c[0]), math.cos(k * c[0])
@@ -366,7 +367,7 @@ def _gyroid(k: float, c: Vector) -> tuple[float, Vector]:
     return sx * cy + sy * cz + sz * cx, (k * (cx * cy - sz * sx), k * (cy * cz - sx * sy), k * (cz * cx - sy * sz))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _load_cell(shape: Any, path: int, piece: np.void) -> bool:
     """A cell of the gyroid's box, always cut across the longest side, clipped to where its part of the solid can be."""
     size = shape.size
@@ -410,7 +411,7 @@ def _load_cell(shape: Any, path: int, piece: np.void) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _clip(piece: np.void, n: Vector, low: float, high: float) -> bool:
     """Replace a box along the axes by the hull of its part with n.(x - centre) in low..high; False if nothing is left.
 
@@ -442,14 +443,14 @@ def _clip(piece: np.void, n: Vector, low: float, high: float) -> bool:
     return count > 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _keep(piece: np.void, count: int, offset: Vector) -> int:
     if count < MAX_POINTS:
         put_vector(piece.points[count], add(vector(piece.centre), offset))
     return count + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _stick_out(size: np.ndarray, piece: np.void, gradient: Vector, bend: float, radius: float, pad: float) -> float:
     """How far from the solid a point of a clipped cell may be; inf where the gradient does not tell.
 
@@ -474,7 +475,7 @@ def _stick_out(size: np.ndarray, piece: np.void, gradient: Vector, bend: float, 
     return math.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _to_body(shape: Any, piece: np.void) -> None:
     """Carry a piece from the shape's own frame to the body frame, and put a ball about its core."""
     turn = quaternion(shape.orientation)
@@ -497,7 +498,7 @@ def _to_body(shape: Any, piece: np.void) -> None:
         piece.ball_radius = math.sqrt(piece.half[0] * piece.half[0] + piece.half[2] * piece.half[2])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _ball(piece: np.void, centre: Vector) -> None:
     radius = 0.0
     for k in range(piece.count):
@@ -506,7 +507,7 @@ def _ball(piece: np.void, centre: Vector) -> None:
     piece.ball_radius = radius
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _load_node(nodes: np.ndarray, triangles: np.ndarray, path: int, piece: np.void) -> None:
     """The box of an inner node, or the triangle of a leaf."""
     node = nodes[path]

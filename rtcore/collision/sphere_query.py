@@ -23,6 +23,7 @@ from numba import njit
 from rtcore.collision.elementary.advance import edge_edge, face_vertex, vertex_face
 from rtcore.collision.overlap_modes import quartic_falls_to
 from rtcore.geometry.sphere_tree import SphereTree
+from rtcore.kernels import inner
 from rtcore.motion import STILL, TAN_HALF
 from rtcore.spatial import Vector, add, conjugate, cross, dot, length, quaternion, rotate, scaled, subtract, vector
 
@@ -106,14 +107,14 @@ def first_contact(
     return SphereContact(*found)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _in_first(relative: Any, x: Vector) -> Vector:
     """A scene point in the frame of the resting first body."""
     still = relative.first
     return rotate(conjugate(quaternion(still.orientation)), subtract(x, vector(still.position)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _at_start(relative: Any, centre: Vector) -> Vector:
     """A point of the second body at u = 0, in the frame of the first."""
     moving = relative.second
@@ -193,7 +194,7 @@ def balls_overlap(screw: Any, fixed: Vector, start: Vector, reach: float, end: f
     return quartic_falls_to(c0, c1, c2, c3, c4, 0.0, end, pad)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _known(rows: Any, table: int, stamp: int, key: int, keep: bool) -> bool:
     """Is the pair in the table? If not and `keep`, put it there, or leave it if there is no place."""
     mask = rows.shape[1] - 1
@@ -212,12 +213,12 @@ def _known(rows: Any, table: int, stamp: int, key: int, keep: bool) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _point(points: np.ndarray, i: int) -> Vector:
     return points[i, 0], points[i, 1], points[i, 2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _elementary(
     kind: int, first: SphereTree, second: SphereTree, i: int, j: int, relative: Any, query: Any, limit: float
 ) -> tuple[float, bool, int]:
@@ -243,7 +244,7 @@ def _elementary(
     return face_vertex(relative, a0, a1, a2, _point(b, j), sep, limit, soon, near, _CAP)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _count(counters: Any, kind: int, iterations: int) -> None:
     counters.iterations += iterations
     if kind == EDGE_EDGE:
@@ -254,7 +255,7 @@ def _count(counters: Any, kind: int, iterations: int) -> None:
         counters.face_vertex += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _section(row: Any, part: int) -> tuple[int, int]:
     """Where the vertices (0), edges (1) or faces (2) of a list begin and end in the table of items."""
     if part == 0:
@@ -312,7 +313,7 @@ def _search(
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _share(relative: Any, u: float) -> float:
     """x = tan(W u / 2) / tan(W / 2) at u, rounded up."""
     angle = relative.second.angle
@@ -321,7 +322,7 @@ def _share(relative: Any, u: float) -> float:
     return min(math.tan(0.5 * angle * u) / math.tan(0.5 * angle) * (1.0 + 2.0**-48), 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _leaves(
     first: SphereTree,
     second: SphereTree,

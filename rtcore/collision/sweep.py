@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from rtcore.collision.nearest import nearest_on_triangle, push, push_both
+from rtcore.kernels import inner
 from rtcore.spatial import conjugate, quaternion, rotate, to_body
 from rtcore.tables import DEGRADED_SWEEP
 
@@ -18,7 +19,7 @@ RESOLUTION = 5e-10
 MAX_REFINEMENTS = 40
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _entry_time(
     node: np.void, margin: float, x: float, y: float, z: float, dx: float, dy: float, dz: float, end: float
 ) -> float:

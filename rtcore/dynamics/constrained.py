@@ -1,12 +1,9 @@
-"""What contacts make of the motions of a step: one solve per island, impacts, and the position pass.
+"""What contacts make of the velocities of a step: one solve per island, and impacts.
 
 1. Each island is solved at the level of velocities (Coulomb's law, see rtcore.solvers), warm-started by what its
    contacts pushed in the last step.
 2. Where bodies come together fast enough to bounce it is solved again for the rebound, and the rebound cut so that no
    energy comes of it (rtcore.dynamics.restitution). Springs of a hand make no energy ledger; its tool does not bounce.
-3. Contacts that are nearer than eps_safety are not opened by this solve, which would turn a distance into a force, but
-   by another one without friction, a bounded share of the way per step; it changes motions and leaves velocities as
-   they are (the position pass).
 
 Source: Redon 2002, 3.5 and 3.6 (Gauss' principle, keep-away distances); Faure 1997, 6.1.3 and 6.1.4.
 """
@@ -16,37 +13,39 @@ from typing import Any
 
 from numba import njit
 
-from rtcore.dynamics.contact_rows import collect_contacts, gap_of, island_of, write_equations, yields
+from rtcore.dynamics.contact_rows import collect_contacts, gap_of, write_equations, yields
 from rtcore.dynamics.held_tool import load_tool, store_tool
 from rtcore.dynamics.restitution import begin_impacts, limit_gain, limit_rebound, pair_restitution, want_rebound
-from rtcore.dynamics.rigid_body import load_mover, store_mover
+from rtcore.dynamics.rigid_body import load_mover, set_velocity, store_mover
+from rtcore.kernels import inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
-from rtcore.solvers.problem import ContactProblem, add_velocity, apply_impulses, assemble, free_velocity
+from rtcore.solvers.problem import ContactProblem, apply_impulses, assemble, free_velocity, relative_velocity
 from rtcore.spatial import Vector, add, length, put_vector, scaled, tangents, vector
-from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, DEGRADED_SOLVER, FREE, RESTICK_TICKS
+from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER, FREE, RESTICK_TICKS
 
 TOLERANCE = 1e-8
 """Natural-map residual at which the solve ends..."""
 FINE = 1e-11
 """... and where several bodies hang together: it is relative to the largest impulses, which are those of the heavy."""
-OPENING = 0.2
-"""Share of what is missing to eps_safety by which a step opens a contact."""
-OPENING_SWEEPS = 8
-"""Sweeps of the position pass."""
-YIELDING = 0.05
-"""Compliance of contacts in the position pass by the mobility of the bodies there: opposite ones may want too much."""
 UNSURE = 100.0
 """Times what the solve left undone by which a contact must move to count as sliding."""
 ITERATION = 10
 """Sweeps that one iteration of Newton's method counts for."""
+QUICK = 30
+"""Sweeps after which a body alone is left to Newton's method."""
+TOOL_ALONE, BODY_ALONE, TOGETHER = 0, 1, 2
+"""Kinds of island: what contacts move is the tool, one other body, or several."""
 SQUEEZE = 4.0
 """Most that a contact of the tool pushes in a warm start, by what the largest free motion at any would be in a pull."""
+REST = 1e-5
+"""Share of eps_alert by which a body that contacts hold may move in a step and is at rest, to the bit."""
+NOTHING = (0.0, 0.0, 0.0)
 SLIP = 1e-6
 """Share of eps_alert by which a contact must move along its surface in one step to count as sliding."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def constrain(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vector, budget: Any, report: Any) -> None:
     """Solve what contacts make of the free motion; movers then hold the velocities, velocities of bodies are kept.
 
@@ -54,6 +53,8 @@ def constrain(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vect
     date; wanted: STEP_INPUT; shift (m), turn (rad): the whole way of the tool to its goal; budget: BUDGET; report:
     STEP_REPORT. What each contact pushes goes into the report and into the memories of contacts.
     """
+    for body_id in range(len(state.pairs.carried)):
+        state.pairs.carried[body_id] = 0
     collect_contacts(model, state, wanted, report)
     load_movers(model, state, wanted, shift, turn)
     write_equations(model, state, report)
@@ -63,15 +64,15 @@ def constrain(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vect
     if problem.size[0].incomplete != 0:
         report.degraded |= DEGRADED_CONTACTS
     free_velocity(problem)
-    count = problem.size[0].contacts
-    sweeps = max(budget.sweeps, 1)
-    if budget.visits > 0:
-        sweeps = max(min(sweeps, budget.visits // max(count, 1)), 1)
-    first = 0
-    while first < count:
-        last = _end_of_island(model, state, wanted, first, count)
-        _solve(model, state, wanted, first, last, sweeps, report)
-        first = last
+    count = int(problem.size[0].contacts)
+    sweeps = max(budget.visits // max(count, 1), 1)
+    if budget.visits == 0:
+        sweeps = max(budget.sweeps, 1)
+    for island in range(report.islands):
+        first = min(int(state.pairs.bounds[island]), count)
+        last = min(int(state.pairs.bounds[island + 1]), count)
+        if first < last:
+            _solve(model, state, wanted, first, last, sweeps, report)
     _store(model, state)
 
 
@@ -94,7 +95,7 @@ def load_movers(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Ve
     load_tool(mover, state.velocities[tool], world, model.inertias[tool], orientation, wanted, shift, turn)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _push_along(mover: Any, velocity: Any) -> None:
     """A mover that nothing stops."""
     put_vector(mover.velocity[:3], vector(velocity.linear))
@@ -105,18 +106,7 @@ def _push_along(mover: Any, velocity: Any) -> None:
             mover.inverse_inertia[i, j] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _end_of_island(model: tuple, state: tuple, wanted: Any, first: int, count: int) -> int:
-    """The contact after the last one of the island that contact `first` begins."""
-    pairs = state.pairs
-    island = island_of(model, pairs.groups, wanted, pairs.places[1, first])
-    last = first + 1
-    while last < count and island_of(model, pairs.groups, wanted, pairs.places[1, last]) == island:
-        last += 1
-    return last
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _load_impacts(model: tuple, state: tuple, report: Any) -> None:
     """Say which contacts bounce within this step, and take the velocities of their bodies at the instant.
 
@@ -152,7 +142,7 @@ def _load_impacts(model: tuple, state: tuple, report: Any) -> None:
                 impact.wanted = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _at_the_instant(model: tuple, state: tuple, body_id: int) -> None:
     mover = state.pairs.movers[body_id]
     if mover >= 0 and model.bodies[body_id].kind == FREE:
@@ -163,13 +153,14 @@ def _at_the_instant(model: tuple, state: tuple, body_id: int) -> None:
         # fmt: on
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _solve(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, report: Any) -> None:
     """Solve the island of the contacts first .. last - 1, and apply its impulses to the movers."""
     pairs = state.pairs
     problem = state.problem
     result = state.solver_reports[0]
     _tame(problem, pairs, wanted, model.world[0].dt, first, last)
+    _drop_vain_start(problem, first, last)
     _iterate(model, state, wanted, first, last, sweeps, report)
     left = result.residual
     undone = result.converged == 0
@@ -179,7 +170,7 @@ def _solve(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweep
         limit_rebound(problem, pairs.impacts, first, last)
         left = max(left, result.residual)
         undone |= result.converged == 0
-    elif limit_gain(problem, first, last) < 1.0:
+    elif _limit(model, state, first, last) < 1.0:
         undone = True
     if undone:
         report.degraded |= DEGRADED_SOLVER
@@ -190,37 +181,43 @@ def _solve(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweep
     report.body_residual = max(report.body_residual, left)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _iterate(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, report: Any) -> None:
-    """Solve an island from the impulses that it holds: by Newton's method where several bodies hang together.
+    """Solve an island from the impulses that it holds: the tool alone, or a body alone, by sweeps; others by Newton.
 
-    Sweeps carry a load through a stack by a body each, and what rests needs one of Newton's iterations.
+    Sweeps carry a load through a stack by a body each, where Newton's method needs an iteration for what rests. The
+    tool among what does not move may be wedged by friction: NNCG's sweeps then end, and do not squeeze without bound.
     """
     problem = state.problem
     settings = state.solver_settings[0]
     result = state.solver_reports[0]
-    if _joins_bodies(model, state.pairs, wanted, first, last):
-        settings.tolerance = FINE
-        settings.sweeps = max(sweeps // ITERATION, 1)
-        newton.solve(problem, first, last, settings, state.newton_work, result)
-        report.sweeps_used += ITERATION * result.sweeps_used
-    else:
-        settings.tolerance = TOLERANCE
-        settings.sweeps = sweeps
+    kind = _kind_of_island(model, state.pairs, wanted, first, last)
+    if kind != TOGETHER:
+        settings.tolerance = TOLERANCE if kind == TOOL_ALONE else FINE
+        settings.sweeps = sweeps if kind == TOOL_ALONE else min(sweeps, QUICK)
         solve_nncg(problem, first, last, settings, state.solver_work, result)
         report.sweeps_used += result.sweeps_used
+        if kind == TOOL_ALONE or result.converged != 0:
+            return
+    settings.tolerance = FINE
+    settings.sweeps = max(sweeps // ITERATION, 1)
+    newton.solve(problem, first, last, settings, state.newton_work, result)
+    report.sweeps_used += ITERATION * result.sweeps_used
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _joins_bodies(model: tuple, pairs: tuple, wanted: Any, first: int, last: int) -> bool:
+@inner
+def _kind_of_island(model: tuple, pairs: tuple, wanted: Any, first: int, last: int) -> int:
+    held = True
     for i in range(first, last):
         place = pairs.places[1, i]
-        if yields(model, wanted, place.first) and yields(model, wanted, place.second):
-            return True
-    return False
+        two = yields(model, wanted, place.second)
+        if two and yields(model, wanted, place.first):
+            return TOGETHER
+        held &= two and place.pair < 0
+    return TOOL_ALONE if held else BODY_ALONE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _bounces(pairs: tuple, first: int, last: int) -> bool:
     wanted = 0.0
     for i in range(first, last):
@@ -228,7 +225,7 @@ def _bounces(pairs: tuple, first: int, last: int) -> bool:
     return wanted > 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _tame(problem: ContactProblem, pairs: tuple, wanted: Any, dt: float, first: int, last: int) -> None:
     """Shrink a warm start of the tool's contacts that is out of proportion to the pull.
 
@@ -247,7 +244,45 @@ def _tame(problem: ContactProblem, pairs: tuple, wanted: Any, dt: float, first: 
                 put_vector(equation.impulse, scaled(vector(equation.impulse), most / largest))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
+def _drop_vain_start(problem: ContactProblem, first: int, last: int) -> None:
+    """Begin from nothing where the warm start would add energy: it is what stopped something in the last step."""
+    relative_velocity(problem, first, last)
+    gain = 0.0
+    for i in range(first, last):
+        equation = problem.equations[i]
+        for k in range(3):
+            gain += equation.impulse[k] * (equation.velocity[k] + equation.free[k])
+    if gain > 0.0:
+        for i in range(first, last):
+            put_vector(problem.equations[i].impulse, (0.0, 0.0, 0.0))
+
+
+@inner
+def _limit(model: tuple, state: tuple, first: int, last: int) -> float:
+    """Keep the impulses of an island from adding energy to the velocities of the instant: the factor, 1 at best.
+
+    They were solved for the mean velocities of the step, of which the energy is not that of the bodies.
+    """
+    for i in range(first, last):
+        place = state.pairs.places[1, i]
+        for side in range(2):
+            body_id = place.first if side == 0 else place.second
+            if body_id < len(model.bodies) and model.bodies[body_id].kind == FREE:
+                mover = state.problem.movers[state.pairs.movers[body_id]]
+                put_vector(mover.velocity[3:], vector(state.velocities[body_id].angular))
+    factor = limit_gain(state.problem, first, last)
+    for i in range(first, last):
+        place = state.pairs.places[1, i]
+        for side in range(2):
+            body_id = place.first if side == 0 else place.second
+            if body_id < len(model.bodies) and model.bodies[body_id].kind == FREE:
+                mover = state.problem.movers[state.pairs.movers[body_id]]
+                put_vector(mover.velocity[3:], vector(state.velocities[body_id].loaded))
+    return factor
+
+
+@inner
 def _largest_free(problem: ContactProblem, first: int, last: int) -> float:
     largest = 0.0
     for i in range(first, last):
@@ -255,7 +290,7 @@ def _largest_free(problem: ContactProblem, first: int, last: int) -> float:
     return largest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residual: float, report: Any) -> bool:
     """Write what each contact pushes and whether it slides; True when the tool is in the island. residual: m."""
     pairs = state.pairs
@@ -268,6 +303,8 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
         r = equation.impulse
         u = equation.velocity
         slides = r[0] > 0.0 and math.hypot(u[1], u[2]) * world.dt > slip
+        if r[0] > 0.0:
+            pairs.carried[place.first] = pairs.carried[place.second] = 1
         normal = vector(equation.jacobian_second[0, :3])
         if equation.second < 0:
             normal = scaled(vector(equation.jacobian_first[0, :3]), -1.0)
@@ -291,7 +328,16 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
     return held
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
+def _rests(model: tuple, mover: Any, body_id: int) -> bool:
+    """Does a body that contacts hold move by less in a step than they can be told to hold it?"""
+    world = model.world[0]
+    root = model.nodes[model.meshes[model.bodies[body_id].mesh_id].node_first]
+    speed = length(vector(mover.velocity[:3])) + 2.0 * root.radius * length(vector(mover.velocity[3:]))
+    return speed * world.dt <= REST * world.eps_alert
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _store(model: tuple, state: tuple) -> None:
     """Give the bodies what their movers received."""
     tool = len(model.bodies)
@@ -299,53 +345,10 @@ def _store(model: tuple, state: tuple) -> None:
     for body_id in range(tool):
         if movers[body_id] >= 0 and model.bodies[body_id].kind == FREE:
             mover = state.problem.movers[movers[body_id]]
-            store_mover(state.velocities[body_id], mover, state.poses[body_id], model.inertias[body_id])
+            velocity = state.velocities[body_id]
+            store_mover(velocity, mover, state.poses[body_id], model.inertias[body_id])
+            if state.pairs.carried[body_id] != 0 and _rests(model, mover, body_id):
+                set_velocity(velocity, state.poses[body_id], model.inertias[body_id], NOTHING, NOTHING)
+                put_vector(mover.velocity[:3], NOTHING)
+                put_vector(mover.velocity[3:], NOTHING)
     store_tool(state.velocities[tool], state.proxy[0], model.inertias[tool], state.problem.movers[movers[tool]])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def open_contacts(model: tuple, state: tuple, wanted: Any, report: Any) -> None:
-    """Add to the velocities of the movers what opens contacts nearer than eps_safety (the position pass).
-
-    Arguments as of `constrain`, whose problem must still be there. The movers then hold the velocities of the motions
-    of this step: what is added is the least one, in the kinetic norm, that opens those contacts by their share and
-    closes no other one.
-    """
-    problem = state.problem
-    count = problem.size[0].contacts
-    first = 0
-    while first < count:
-        last = _end_of_island(model, state, wanted, first, count)
-        _open_island(model, state, first, last, report)
-        first = last
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any) -> None:
-    world = model.world[0]
-    problem = state.problem
-    missing = 0.0
-    for i in range(first, last):
-        lacks = world.eps_safety - gap_of(state, state.pairs.places[1, i], report)
-        missing = max(missing, lacks if lacks > DEADBAND * world.eps_safety else 0.0)
-    if missing <= 0.0:
-        return
-    for i in range(first, last):
-        equation = problem.equations[i]
-        lacks = world.eps_safety - gap_of(state, state.pairs.places[1, i], report)
-        if lacks <= DEADBAND * world.eps_safety:
-            lacks = min(lacks, 0.0)
-        put_vector(equation.free, ((-OPENING * lacks if lacks > 0.0 else -lacks) / world.dt, 0.0, 0.0))
-        put_vector(equation.impulse, (0.0, 0.0, 0.0))
-        equation.friction = 0.0
-        own = problem.blocks[equation.diagonal].values
-        for k in range(3):
-            equation.compliance[k] = YIELDING * own[k, k]
-        for k in range(3):
-            own[k, k] += equation.compliance[k]
-    add_velocity(problem, first, last)
-    settings = state.solver_settings[0]
-    settings.tolerance = TOLERANCE
-    settings.sweeps = OPENING_SWEEPS
-    solve_nncg(problem, first, last, settings, state.solver_work, state.solver_reports[0])
-    apply_impulses(problem, first, last)

@@ -12,6 +12,7 @@ from numba import njit
 
 from rtcore.dynamics.groups import group_of, join, separate
 from rtcore.dynamics.rigid_body import centre_of_mass
+from rtcore.kernels import inner
 from rtcore.spatial import (
     Vector,
     add,
@@ -37,9 +38,9 @@ def yields(model: tuple, wanted: Any, body_id: int) -> bool:
     return model.bodies[body_id].kind == FREE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def collect_contacts(model: tuple, state: tuple, wanted: Any, report: Any) -> None:
-    """Write the places of all contacts that can move anything, by islands; the number of them into the table of pairs.
+    """Write the places of all contacts that can move anything, by islands, whose bounds come beside them.
 
     model: Model; state: State with contacts up to date; wanted: STEP_INPUT; report: STEP_REPORT with those of the tool.
     Islands come in the order of their smallest body, contacts within them as they were found: the tool's, then those
@@ -62,7 +63,7 @@ def collect_contacts(model: tuple, state: tuple, wanted: Any, report: Any) -> No
     report.islands = _sort_by_island(model, pairs, wanted, count)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _add(
     model: tuple,
     groups: np.ndarray,
@@ -93,28 +94,30 @@ def _add(
     return count + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def island_of(model: tuple, groups: np.ndarray, wanted: Any, place: Any) -> int:
+@inner
+def _island_of(model: tuple, groups: np.ndarray, wanted: Any, place: Any) -> int:
     """The smallest body of the island that a CONTACT_PLACE belongs to."""
     return group_of(groups, place.first if yields(model, wanted, place.first) else place.second)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _sort_by_island(model: tuple, pairs: tuple, wanted: Any, count: int) -> int:
     """Write the places found in the order of their islands, by counting; return how many islands there are."""
     starts = pairs.starts
     for i in range(len(starts)):
         starts[i] = 0
     for i in range(count):
-        starts[island_of(model, pairs.groups, wanted, pairs.places[0, i]) + 1] += 1
+        starts[_island_of(model, pairs.groups, wanted, pairs.places[0, i]) + 1] += 1
     islands = 0
     for i in range(1, len(starts)):
         if starts[i] > 0:
+            pairs.bounds[islands] = starts[i - 1]
             islands += 1
         starts[i] += starts[i - 1]
+    pairs.bounds[islands] = count
     for i in range(count):
         source = pairs.places[0, i]
-        island = island_of(model, pairs.groups, wanted, source)
+        island = _island_of(model, pairs.groups, wanted, source)
         target = pairs.places[1, starts[island]]
         starts[island] += 1
         target.pair = source.pair
@@ -124,7 +127,7 @@ def _sort_by_island(model: tuple, pairs: tuple, wanted: Any, count: int) -> int:
     return islands
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _centre(model: tuple, state: tuple, body_id: int) -> Vector:
     """What the velocity of a mover is that of: the centre of mass, of the tool the tip centre."""
     if body_id == len(model.bodies):
@@ -132,7 +135,7 @@ def _centre(model: tuple, state: tuple, body_id: int) -> Vector:
     return centre_of_mass(state.poses[body_id], model.inertias[body_id])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _fill(jacobian: np.ndarray, sign: float, normal: Vector, one: Vector, two: Vector, arm: Vector) -> None:
     """Write the Jacobian (3, 6) of a body by whose motion a contact at the end of the arm opens (sign 1) or closes."""
     for k in range(3):
@@ -155,7 +158,7 @@ def friction_of(model: tuple, first: int, second: int, slips: bool) -> float:
     return mine if mine == other else math.sqrt(mine * other)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def write_equations(model: tuple, state: tuple, report: Any) -> None:
     """Write one equation per contact, with what it pushed in the last step as warm start.
 
@@ -184,7 +187,7 @@ def write_equations(model: tuple, state: tuple, report: Any) -> None:
             _write(model, state, equation, place, normal, point, touch.gap, vector(touch.push), touch.slipped != 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _write(
     model: tuple,
     state: tuple,

@@ -20,6 +20,7 @@ from typing import Any
 from numba import njit
 
 from rtcore.dynamics.rigid_body import angular_momentum
+from rtcore.kernels import inner
 from rtcore.spatial import (
     Vector,
     add,
@@ -87,7 +88,7 @@ def load_tool(
     put_vector(mover.velocity[3:], rotate(frame, spin))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _fix(mover: Any) -> None:
     mover.inverse_mass = 0.0
     for i in range(6):

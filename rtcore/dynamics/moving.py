@@ -21,7 +21,8 @@ from rtcore.dynamics.rigid_body import (
     potential_energy,
     set_velocity,
 )
-from rtcore.motion import SCREW, from_twist, still
+from rtcore.kernels import inner
+from rtcore.motion import SCREW, from_twist, from_velocity, still
 from rtcore.spatial import (
     dot,
     normalise,
@@ -35,9 +36,11 @@ from rtcore.spatial import (
 from rtcore.tables import FREE, KINEMATIC
 
 NOTHING = (0.0, 0.0, 0.0)
+GAIN = 1e-12
+"""Share of the energy of a rotation that a step may add by rounding."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def kick(model: tuple, state: tuple) -> None:
     """Change the velocities of free bodies by gravity and drag. model: Model; state: State."""
     world = model.world[0]
@@ -71,10 +74,14 @@ def move_by_velocity(model: tuple, state: tuple) -> None:
         velocity = state.problem.movers[movers[body_id]].velocity
         shift = scaled(vector(velocity[:3]), dt)
         turn = scaled(vector(velocity[3:]), dt)
-        from_twist(motion, SCREW, position, orientation, shift, turn, centre_of_mass(pose, model.inertias[body_id]))
+        centre = centre_of_mass(pose, model.inertias[body_id])
+        if state.pairs.bent[body_id] != 0:
+            from_velocity(motion, position, orientation, shift, turn, centre)
+        else:
+            from_twist(motion, SCREW, position, orientation, shift, turn, centre)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def place_bodies(model: tuple, state: tuple, report: Any) -> None:
     """Put every body that moves where its motion has it at its time, and take back what it has had too much of.
 
@@ -101,12 +108,18 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
         inertia = model.inertias[body_id]
         velocity = state.velocities[body_id]
         if u > 0.0:
+            _, turning = kinetic_energy(velocity, inertia)
             follow(pose, velocity, inertia, motion, u)
+            _, turned = kinetic_energy(velocity, inertia)
+            if turned > turning * (1.0 + GAIN) and _touches(state, body_id, len(model.bodies)):
+                factor = math.sqrt(turning / turned)
+                put_vector(velocity.momentum, scaled(vector(velocity.momentum), factor))
+                put_vector(velocity.angular, scaled(vector(velocity.angular), factor))
         if u < 1.0:
             _take_back(model, state, body_id, 1.0 - u)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _take_back(model: tuple, state: tuple, body_id: int, share: float) -> None:
     velocity = state.velocities[body_id]
     world = model.world[0]
@@ -126,7 +139,7 @@ def _take_back(model: tuple, state: tuple, body_id: int, share: float) -> None:
     set_velocity(velocity, pose, inertia, scaled(v, factor), scaled(vector(velocity.angular), factor))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _touches(state: tuple, body_id: int, tool: int) -> bool:
     """Has the body a contact of this step that pushes?"""
     mover = state.pairs.movers[body_id]
@@ -163,7 +176,7 @@ def account(model: tuple, state: tuple, report: Any) -> None:
     report.bodies_digest = digest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _mix(digest: np.uint64, value: float) -> np.uint64:
     """One number more, by its bits, in a digest of FNV's kind (Fowler, Noll and Vo)."""
     return (digest ^ np.float64(value).view(np.uint64)) * np.uint64(1099511628211)

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers.problem import ContactProblem, relative_velocity
 
 SHY = 1.0 - 2.0**-46
@@ -65,7 +66,7 @@ def pair_restitution(first: float, second: float) -> float:
     return max(first, second)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _work(jacobian: np.ndarray, velocity: np.ndarray, impulse: np.ndarray) -> float:
     """impulse . J velocity."""
     total = 0.0
@@ -75,7 +76,7 @@ def _work(jacobian: np.ndarray, velocity: np.ndarray, impulse: np.ndarray) -> fl
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _normal_velocity(problem: ContactProblem, i: int) -> float:
     """Of contact i with the velocities that the movers have, m/s; apart is positive."""
     equation = problem.equations[i]
@@ -89,7 +90,7 @@ def _normal_velocity(problem: ContactProblem, i: int) -> float:
     return speed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _power(problem: ContactProblem, i: int, impulse: np.ndarray) -> float:
     """An impulse (3,), N s, times the relative velocity of contact i that the movers have, J."""
     equation = problem.equations[i]
@@ -101,7 +102,7 @@ def _power(problem: ContactProblem, i: int, impulse: np.ndarray) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _effect(equation: Any, k: int) -> float:
     """Component k of the change of relative velocity by all impulses of the island, compliance left out, m/s."""
     return equation.velocity[k] - equation.free[k] - equation.compliance[k] * equation.impulse[k]
@@ -184,7 +185,7 @@ def want_rebound(problem: ContactProblem, impacts: np.ndarray, first: int, last:
         equation.velocity[0] -= impact.wanted
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _root(start: float, slope: float, curvature: float) -> float:
     """The largest s in 0..1 with start + slope s + curvature s^2 / 2 <= 0, for start <= 0 <= curvature."""
     if start + slope + 0.5 * curvature <= 0.0:

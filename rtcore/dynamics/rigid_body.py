@@ -37,6 +37,7 @@ import numpy as np
 from numba import njit
 
 from rtcore import motion as screws
+from rtcore.kernels import inner
 from rtcore.motion import SCREW, from_twist
 from rtcore.spatial import (
     Quaternion,
@@ -78,8 +79,8 @@ the velocity as an unknown of its own the equations stay mild for the thinnest r
 STRIDE = 1.0 / 64.0
 """Largest angle (rad) of one stride of the rotation: its error is then below the rounding of the orientation."""
 MAX_STRIDES = 256
-"""Strides per tick. Bodies that turn by more than their sum, 4 rad, turn on at the rate that they have at the start: no
-screw of a tick shows more than half a turn."""
+"""Strides per tick. Bodies that turn by more than their sum, 4 rad, turn about their angular momentum, at the rate that
+they have about it at the start: that keeps their energy, and no screw of a tick shows more than half a turn."""
 
 
 # Inertia. ---------------------------------------------------------------------------------------------------------
@@ -91,7 +92,7 @@ def centre_of_mass(pose: Any, inertia: Any) -> Vector:
     return to_scene(pose, vector(inertia.centre))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _frame(orientation: Quaternion, inertia: Any) -> Quaternion:
     """Principal axes in the scene."""
     return multiply(orientation, quaternion(inertia.axes))
@@ -171,7 +172,7 @@ def free_motion(
     _set_momentum(velocity, quaternion(pose.orientation), inertia, subtract(undamped, rotate(frame, lost)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _set_momentum(velocity: Any, orientation: Quaternion, inertia: Any, momentum: Vector) -> None:
     put_vector(velocity.momentum, momentum)
     put_vector(velocity.angular, angular_velocity(orientation, inertia, momentum))
@@ -180,7 +181,7 @@ def _set_momentum(velocity: Any, orientation: Quaternion, inertia: Any, momentum
 # Drift. -----------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _rate(s: Turning, share: Vector) -> Turning:
     """Derivative by time of both; share: (I2 - I3) / I1 and so on, of Euler's equations, each within -1..1."""
     return (
@@ -194,7 +195,7 @@ def _rate(s: Turning, share: Vector) -> Turning:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _ahead(s: Turning, rate: Turning, time: float) -> Turning:
     return (
         s[0] + time * rate[0],
@@ -207,7 +208,7 @@ def _ahead(s: Turning, rate: Turning, time: float) -> Turning:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _stride(s: Turning, share: Vector, h: float) -> Turning:
     """One step of Butcher's rule of sixth order, h in s."""
     a = _rate(s, share)
@@ -250,7 +251,7 @@ def spin(orientation: Quaternion, inertia: Any, momentum: Vector, dt: float) -> 
     if strides == 0.0:
         return (0.0, 0.0, 0.0), rotate(frame, w)
     if strides > MAX_STRIDES:
-        turned = normalise(from_rotation_vector(scaled(w, dt)))
+        turned = normalise(from_rotation_vector(scaled(p, dot(w, p) / dot(p, p) * dt)))
     else:
         share = (
             (moments[1] - moments[2]) * inverse[0],

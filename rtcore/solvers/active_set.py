@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
+
 DEPENDENT = 1e-13
 """Share of its diagonal element below which a pivot is rounding: the row depends on those held."""
 
@@ -31,7 +33,7 @@ def make_active_set(rows: int) -> ActiveSet:
     return ActiveSet(np.zeros(1, np.int32), np.zeros(rows, np.int32), np.zeros((rows, rows)), np.zeros((rows, rows)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _border(matrix: np.ndarray, factor: np.ndarray, n: int) -> bool:
     """Make row n of the factor; False where it depends on those before to rounding."""
     left = matrix[n, n]

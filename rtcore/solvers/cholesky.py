@@ -14,18 +14,20 @@ import math
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
+
 PIVOT = 1e-14
 """Share of its diagonal element below which a pivot is rounding and its row counts as dependent on those before."""
 BLOCK = 6
 """Rows that share one start of the envelope: the velocities of a rigid body."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _ratio(value: float, diagonal: float) -> float:
     return value / diagonal if diagonal != 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pivot(row: np.ndarray, start: int, i: int) -> bool:
     """Turn the diagonal element of row i into that of the factor; False where the row is dependent."""
     even = 0.0

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers import normal_rows
 from rtcore.solvers.active_set import ActiveSet, append, make_active_set, remove
 from rtcore.solvers.cholesky import solve as solve_factored
@@ -66,7 +67,7 @@ def make_work(problem: ContactProblem) -> DantzigWork:
     return make_dantzig_work(len(problem.equations))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _append(work: DantzigWork, i: int) -> bool:
     held = work.held
     n = held.used[0]
@@ -76,7 +77,7 @@ def _append(work: DantzigWork, i: int) -> bool:
     return append(held, i)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _release(work: DantzigWork, place: int) -> None:
     i = work.held.members[place]
     work.impulse[i] = 0.0
@@ -84,7 +85,7 @@ def _release(work: DantzigWork, place: int) -> None:
     remove(work.held, place)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _direct(work: DantzigWork, count: int, d: int) -> None:
     """Find how impulses held and all velocities change with the impulse of contact d.
 
@@ -108,7 +109,7 @@ def _direct(work: DantzigWork, count: int, d: int) -> None:
         work.change[d] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _approaches(work: DantzigWork, i: int, d: int) -> bool:
     """Does the velocity of a contact fall by more than rounding while the impulse of d is raised?"""
     if work.change[i] >= 0.0:
@@ -119,7 +120,7 @@ def _approaches(work: DantzigWork, i: int, d: int) -> bool:
     return work.change[i] < -NO_CHANGE * most
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _raise(work: DantzigWork, count: int, d: int) -> None:
     """Raise the impulse of contact d up to the next event, and do what the event asks."""
     held = work.held
@@ -162,7 +163,7 @@ def _raise(work: DantzigWork, count: int, d: int) -> None:
         work.state[event] = HELD if _append(work, event) else APART
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _velocity(work: DantzigWork, count: int, i: int) -> float:
     """Return the velocity of a contact from the impulses, without what rounding all steps have left."""
     velocity = work.free[i]
@@ -171,7 +172,7 @@ def _velocity(work: DantzigWork, count: int, i: int) -> float:
     return velocity
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _polish(work: DantzigWork, count: int) -> None:
     """Free the impulses held of the rounding of all steps, where none would pull."""
     held = work.held
@@ -186,7 +187,7 @@ def _polish(work: DantzigWork, count: int) -> None:
         work.impulse[held.members[p]] += work.direction[p]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _next(work: DantzigWork, count: int, limit: float) -> int:
     """Return the contact not dealt with that penetrates most, by the root of its diagonal element; -1: none does."""
     while True:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers import best
 from rtcore.solvers.local import FACTORS, prepare, solve_contact
 from rtcore.solvers.problem import ContactProblem, relative_velocity, residual
@@ -113,7 +114,7 @@ def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -
             v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _save(problem: ContactProblem, first: int, last: int, state: np.ndarray) -> None:
     """Write impulses and velocities to state (contacts, 6)."""
     for i in range(first, last):
@@ -123,7 +124,7 @@ def _save(problem: ContactProblem, first: int, last: int, state: np.ndarray) -> 
             state[i - first, 3 + k] = equation.velocity[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _restore(problem: ContactProblem, first: int, last: int, state: np.ndarray) -> None:
     for i in range(first, last):
         equation = problem.equations[i]
@@ -132,7 +133,7 @@ def _restore(problem: ContactProblem, first: int, last: int, state: np.ndarray) 
             equation.velocity[k] = state[i - first, 3 + k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _begin(problem: ContactProblem, first: int, last: int, work: SweepWork, report: Any) -> float:
     """Put the warm start into the cone, make it the best answer, and return the rho of the residual."""
     for i in range(first, last):
@@ -146,7 +147,7 @@ def _begin(problem: ContactProblem, first: int, last: int, work: SweepWork, repo
     return rho
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _advance(
     problem: ContactProblem, first: int, last: int, work: SweepWork, settings: Any, report: Any, rho: float
 ) -> float:
@@ -163,7 +164,7 @@ def _advance(
     return error
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _finish(problem: ContactProblem, first: int, last: int, work: SweepWork, settings: Any, report: Any) -> None:
     _restore(problem, first, last, work.best)
     report.converged = 1 if report.residual <= settings.tolerance else 0
@@ -216,7 +217,7 @@ def solve_nncg(problem: ContactProblem, first: int, last: int, settings: Any, wo
     _finish(problem, first, last, work, settings, report)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _remember(problem: ContactProblem, first: int, last: int, work: SweepWork, slot: int) -> None:
     """Write where the last sweep ended and what it changed, and what both differ from the sweep before to the slot."""
     ends = work.ends[slot]
@@ -235,7 +236,7 @@ def _remember(problem: ContactProblem, first: int, last: int, work: SweepWork, s
             work.change[row, k] = change
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _correlate(work: SweepWork, contacts: int, columns: int, slot: int) -> None:
     """Bring the normal equations up to date after the slot was written; right side to share."""
     normal = work.normal[0]
@@ -264,7 +265,7 @@ def _correlate(work: SweepWork, contacts: int, columns: int, slot: int) -> None:
         work.share[c] = right0 + right1 + right2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _solve_shares(work: SweepWork, columns: int) -> bool:
     """Solve the normal equations in place by Cholesky's method; False where they are singular."""
     normal = work.normal[0]
@@ -293,7 +294,7 @@ def _solve_shares(work: SweepWork, columns: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _combine(problem: ContactProblem, first: int, last: int, work: SweepWork, columns: int) -> None:
     """Move the impulses to the combination, and compute their velocities."""
     for i in range(first, last):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, natural_map, project_cone, relative_velocity
 
@@ -44,7 +45,7 @@ def make_work(problem: ContactProblem) -> GradientWork:
     return GradientWork(*(np.zeros((contacts, 3)) for _ in range(5)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _try(
     problem: ContactProblem, first: int, last: int, work: GradientWork, curvature: float, relaxed: bool
 ) -> tuple[float, float]:
@@ -80,7 +81,7 @@ def _try(
     return bend / square if square > 0.0 else 0.0, progress
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _advance(problem: ContactProblem, first: int, last: int, work: GradientWork, momentum: float) -> None:
     """Make the equations' impulses the last iterate, and put the point ahead beyond it."""
     for i in range(first, last):
@@ -94,7 +95,7 @@ def _advance(problem: ContactProblem, first: int, last: int, work: GradientWork,
             work.velocity[i, k] = u
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _run(
     problem: ContactProblem,
     first: int,

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers import normal_rows
 from rtcore.solvers.cholesky import factor
 from rtcore.solvers.cholesky import solve as solve_factored
@@ -81,7 +82,7 @@ def make_work(problem: ContactProblem) -> ImposedWork:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _resolve(work: ImposedWork, count: int, imposed: int, trace: float) -> None:
     """Find the impulses that bring the first `imposed` of work.rows to rest, the impulses of the others as they are."""
     for p in range(imposed):
@@ -102,7 +103,7 @@ def _resolve(work: ImposedWork, count: int, imposed: int, trace: float) -> None:
         work.impulse[work.rows[p]] = work.right[p]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _velocities(work: ImposedWork, count: int) -> None:
     for i in range(count):
         value = work.free[i]
@@ -111,7 +112,7 @@ def _velocities(work: ImposedWork, count: int) -> None:
         work.velocity[i] = value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _trace(work: ImposedWork, count: int) -> float:
     total = 0.0
     for i in range(count):
@@ -119,7 +120,7 @@ def _trace(work: ImposedWork, count: int) -> float:
     return TRACE * total / count if count > 0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _keep_pushes(work: ImposedWork, count: int, rho: float, least: float) -> float:
     """Keep the impulses, pulls left out, where they are the best met; returns the least error."""
     for i in range(count):
@@ -137,7 +138,7 @@ def _keep_pushes(work: ImposedWork, count: int, rho: float, least: float) -> flo
     return min(error, least)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _exchange(work: ImposedWork, count: int, trace: float, single: bool) -> int:
     """Change the class of all wrong contacts, or of the last one alone; returns how many were wrong."""
     speed = 0.0
@@ -225,7 +226,7 @@ def solve(
     normal_rows.finish(problem, first, last, settings, work.kept, work.best, used, report)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _gather(problem: ContactProblem, first: int, last: int, work: ImposedWork) -> None:
     """Write all rows of contacts first..last-1: the operator, q and the impulses, and the classes these tell."""
     count = last - first
@@ -247,7 +248,7 @@ def _gather(problem: ContactProblem, first: int, last: int, work: ImposedWork) -
                         work.matrix[3 * i + k, at + m] = block.values[k, m]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _impose(work: ImposedWork, count: int) -> int:
     """List the rows with imposed motion: all of contacts at rest, normals of those that slide; returns how many."""
     imposed = 0
@@ -262,7 +263,7 @@ def _impose(work: ImposedWork, count: int) -> int:
     return imposed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _reclassify(problem: ContactProblem, first: int, i: int, work: ImposedWork) -> None:
     """Look at a contact after a pass: its class, and the friction imposed on it where it slides.
 
@@ -293,7 +294,7 @@ def _reclassify(problem: ContactProblem, first: int, i: int, work: ImposedWork) 
     work.impulse[at + 2] = mu * n / length * y
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _offer(problem: ContactProblem, first: int, last: int, work: ImposedWork, rho: float, least: float) -> float:
     """Cut the impulses to their cones, and keep them where they are the best met; returns the least residual."""
     for i in range(first, last):

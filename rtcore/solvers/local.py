@@ -18,6 +18,8 @@ import math
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
+
 FACTORS = 8
 """Numbers that `prepare` writes per contact."""
 ROUNDS = 64
@@ -48,7 +50,7 @@ def prepare(values: np.ndarray, factors: np.ndarray) -> None:
     factors[7] = trace
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _slip(mu: float, p0: float, p1: float, p2: float, aa: float, ac: float, cc: float, trace: float) -> float:
     """The alpha > 0 with mu (p0 + p1 alpha + p2 alpha^2) = sqrt(aa + 2 ac alpha + cc alpha^2); the left less at 0."""
     square = mu * p2

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers import normal_rows
 from rtcore.solvers.active_set import ActiveSet, append, make_active_set, remove
 from rtcore.solvers.cholesky import solve as solve_factored
@@ -120,7 +121,7 @@ def make_work(problem: ContactProblem) -> MotionWork:
     return make_motion_work(len(problem.movers), len(problem.equations))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _root(root: np.ndarray, mover: np.void) -> None:
     """Write L (6, 6), lower, with M^-1 = L L^T; an axis about which nothing turns leaves a column of 0."""
     for k in range(6):
@@ -147,7 +148,7 @@ def prepare(movers: np.ndarray, count: int, work: MotionWork) -> None:
         _root(work.roots[m], movers[m])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _side(rows: np.ndarray, i: int, at: int, jacobian: np.ndarray, roots: np.ndarray, mover: int) -> float:
     """Write J L of one mover into a row from column `at` on; return its square."""
     square = 0.0
@@ -163,7 +164,7 @@ def _side(rows: np.ndarray, i: int, at: int, jacobian: np.ndarray, roots: np.nda
     return square
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _load_jacobian(
     rows: np.ndarray,
     sides: np.ndarray,
@@ -194,7 +195,7 @@ def _load_jacobian(
     return square
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _open(work: MotionWork, count: int) -> None:
     """Complete rows of which `size` is the square of g: nothing held, and impulses only where something can move."""
     work.held.used[0] = 0
@@ -209,7 +210,7 @@ def _open(work: MotionWork, count: int) -> None:
 # than the row to compute.
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _lacks(
     rows: np.ndarray,
     sides: np.ndarray,
@@ -240,7 +241,7 @@ def _lacks(
         lacking[i] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _motion(
     rows: np.ndarray, sides: np.ndarray, whole: np.ndarray, impulse: np.ndarray, count: int, motion: np.ndarray
 ) -> None:
@@ -267,7 +268,7 @@ def _motion(
                     motion[6 * mover + k] += rows[i, 6 * side + k] * push
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _products(
     rows: np.ndarray, sides: np.ndarray, whole: np.ndarray, members: np.ndarray, n: int, i: int, products: np.ndarray
 ) -> None:
@@ -288,7 +289,7 @@ def _products(
         products[n, p] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _hold(
     rows: np.ndarray,
     sides: np.ndarray,
@@ -308,7 +309,7 @@ def _hold(
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _release(work: MotionWork, place: int) -> None:
     i = work.held.members[place]
     work.impulse[i] = 0.0
@@ -316,7 +317,7 @@ def _release(work: MotionWork, place: int) -> None:
     remove(work.held, place)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _settle(work: MotionWork) -> float:
     """Go to where the rows held are equations, letting go those that would pull; returns the dual objective there."""
     held = work.held
@@ -349,7 +350,7 @@ def _settle(work: MotionWork) -> float:
     return objective
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _refine(work: MotionWork) -> bool:
     """Correct the impulses held by what their rows lack at z, which knows it better than their matrix does.
 
@@ -368,7 +369,7 @@ def _refine(work: MotionWork) -> bool:
     return n > 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _exchange(work: MotionWork, i: int) -> bool:
     """Hold a row that depends on those held in place of one of them; False where none can give way.
 
@@ -402,7 +403,7 @@ def _exchange(work: MotionWork, i: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _review(work: MotionWork, count: int, progress: bool) -> None:
     """After a pass: with progress every row may be tried again, without it those let go stay aside."""
     for i in range(count):
@@ -410,7 +411,7 @@ def _review(work: MotionWork, count: int, progress: bool) -> None:
             work.state[i] = FREE if progress else ASIDE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _begin(work: MotionWork, count: int) -> float:
     """Hold the rows that the warm start pushes, as far as they do not depend on one another."""
     rows, sides, whole, compliance, state, held = (
@@ -429,7 +430,7 @@ def _begin(work: MotionWork, count: int) -> float:
     return objective
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _scales(bound: np.ndarray, size: np.ndarray, count: int) -> tuple[float, float]:
     """Return 1 / mean square of the rows, and the distance of the free motion from the row that it violates most."""
     total = 0.0
@@ -441,7 +442,7 @@ def _scales(bound: np.ndarray, size: np.ndarray, count: int) -> tuple[float, flo
     return (count / total if total > 0.0 else 1.0), reach
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _look(
     lacking: np.ndarray,
     bound: np.ndarray,

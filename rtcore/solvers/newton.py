@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers import best, cholesky
 from rtcore.solvers.cholesky import BLOCK
 from rtcore.solvers.gauss_seidel import sweep
@@ -137,7 +138,7 @@ def make_work(problem: ContactProblem) -> NewtonWork:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _number(problem: ContactProblem, m: int, count: int, work: NewtonWork) -> int:
     """Give mover m its number in the island if it has none; returns how many have one."""
     if m < 0 or work.local[m] >= 0:
@@ -152,7 +153,7 @@ def _number(problem: ContactProblem, m: int, count: int, work: NewtonWork) -> in
     return count + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _scale_rows(rows: np.ndarray, jacobian: np.ndarray, inverse_mass: float, root: np.ndarray) -> None:
     """Write the Jacobian (3, 6) for velocities in units of sqrt(M^-1)."""
     share = math.sqrt(inverse_mass)
@@ -206,7 +207,7 @@ def _prepare(problem: ContactProblem, first: int, last: int, work: NewtonWork) -
     return BLOCK * count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _relative(problem: ContactProblem, first: int, last: int, work: NewtonWork, z: np.ndarray, out: np.ndarray) -> None:
     """Write the relative velocities J z, (contacts, 3), of scaled velocities z."""
     dense = len(problem.movers) == 0
@@ -241,7 +242,7 @@ def _relative(problem: ContactProblem, first: int, last: int, work: NewtonWork, 
         out[i, 2] = w
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _collect(
     problem: ContactProblem, first: int, i: int, work: NewtonWork, n: float, t1: float, t2: float, z: np.ndarray
 ) -> None:
@@ -261,7 +262,7 @@ def _collect(
                 z[BLOCK * place + m] += rows[0, m] * n + rows[1, m] * t1 + rows[2, m] * t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _respond(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> tuple[float, float, float]:
     """The impulse that a contact answers the argument w with, minus the gradient of its potential r' D r / 2."""
     t = math.sqrt(w1 * w1 + w2 * w2)
@@ -275,7 +276,7 @@ def _respond(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: 
     return n, share * w1, share * w2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _bend(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> Second:
     """Second derivatives of the potential at w; one of those that meet where it has several."""
     t = math.sqrt(w1 * w1 + w2 * w2)
@@ -301,7 +302,7 @@ def _bend(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: flo
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _along(
     problem: ContactProblem, first: int, last: int, work: NewtonWork, alpha: float
 ) -> tuple[float, float, float]:
@@ -327,7 +328,7 @@ def _along(
     return value, slope, bend
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _search(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int) -> float:
     """The step along the direction that minimises the objective."""
     zz = 0.0
@@ -364,7 +365,7 @@ def _search(problem: ContactProblem, first: int, last: int, work: NewtonWork, do
     return low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _couple_blocks(h: np.ndarray, row: int, column: int, a: np.ndarray, b: np.ndarray, p: Second) -> None:
     """Add a' G b to a block of the matrix h; a, b: (3, BLOCK), p: the elements of G, see `_bend`."""
     for k in range(BLOCK):
@@ -419,7 +420,7 @@ def _hessian(problem: ContactProblem, first: int, last: int, work: NewtonWork, d
                 _couple_blocks(h, two, one, work.rows[i, 1], work.rows[i, 0], p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _centre(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int, soft: float) -> None:
     """Begin a proximal step about the impulses and slips that the contacts hold; soft: proximal compliance, 1/kg."""
     for m in range(dof):
@@ -491,7 +492,7 @@ def _descend(
             work.state[m] += alpha * work.direction[m]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _judge(problem: ContactProblem, first: int, last: int, rho: float) -> float:
     """The residual of what the contacts hold; infinity for what cannot be an answer.
 
@@ -514,7 +515,7 @@ def _judge(problem: ContactProblem, first: int, last: int, rho: float) -> float:
     return math.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _answer(problem: ContactProblem, first: int, last: int, work: NewtonWork, rho: float) -> float:
     """Take the impulses that answer the arguments, and return their residual, see `_judge`."""
     for i in range(last - first):

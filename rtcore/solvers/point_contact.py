@@ -25,6 +25,7 @@ import math
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.tables import DEADBAND, DEGRADED_SOLVER
 
 HOLD_RESIDUAL = 1e-7
@@ -37,12 +38,12 @@ PARALLEL = 1e-12
 """Squared sine of the angle below which two normals do not make an edge."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _dot(a: np.ndarray, x: float, y: float, z: float) -> float:
     return a[0] * x + a[1] * y + a[2] * z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _allowed(report: np.void, scratch: np.void, x: float, y: float, z: float, tolerance: float) -> bool:
     """Is the displacement in all half spaces?"""
     for i in range(report.contact_count):
@@ -51,7 +52,7 @@ def _allowed(report: np.void, scratch: np.void, x: float, y: float, z: float, to
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _combine(
     a: np.ndarray, b: np.ndarray, c: np.ndarray, ra: float, rb: float, rc: float
 ) -> tuple[float, float, float, float, float, float, float]:
@@ -85,7 +86,7 @@ def _combine(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _restore(report: np.void, scratch: np.void, tolerance: float) -> tuple[bool, float, float, float]:
     """Return whether all half spaces have a common point, and the one nearest to the origin.
 
@@ -130,14 +131,14 @@ def _restore(report: np.void, scratch: np.void, tolerance: float) -> tuple[bool,
     return False, 0.0, 0.0, 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _clear_pushes(report: np.void) -> None:
     for i in range(report.contact_count):
         for k in range(3):
             report.contacts[i].displacement[k] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _set_push(report: np.void, i: int, x: float, y: float, z: float) -> None:
     push = report.contacts[i].displacement
     push[0] = x
@@ -145,14 +146,14 @@ def _set_push(report: np.void, i: int, x: float, y: float, z: float) -> None:
     push[2] = z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _brake(report: np.void, i: int, depth: float, friction: float, ux: float, uy: float, uz: float) -> None:
     """Let contact i push along its normal by `depth`, and against the unit direction u by `friction`."""
     n = report.contacts[i].normal
     _set_push(report, i, depth * n[0] - friction * ux, depth * n[1] - friction * uy, depth * n[2] - friction * uz)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _slip(
     report: np.void, scratch: np.void, active: int, wx: float, wy: float, wz: float
 ) -> tuple[bool, float, float, float]:
@@ -197,7 +198,7 @@ def _slip(
     return False, 0.0, 0.0, 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _stays(
     report: np.void, scratch: np.void, active: int, x: float, y: float, z: float, length: float, i: int, j: int
 ) -> bool:
@@ -209,7 +210,7 @@ def _stays(
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _edge(
     report: np.void, i: int, j: int, wx: float, wy: float, wz: float
 ) -> tuple[bool, float, float, float, float, float, float]:
@@ -235,7 +236,7 @@ def _edge(
     return la >= 0.0 and lb >= 0.0, ux * scale, uy * scale, uz * scale, abs(along), la, lb
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _hold(
     report: np.void, scratch: np.void, active: int, wx: float, wy: float, wz: float, sweeps: int
 ) -> tuple[bool, int]:
@@ -291,7 +292,7 @@ def _hold(
     return _hold_together(report, scratch, active, wx, wy, wz, sweeps)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _hold_together(
     report: np.void, scratch: np.void, active: int, wx: float, wy: float, wz: float, sweeps: int
 ) -> tuple[bool, int]:
@@ -351,7 +352,7 @@ def _hold_together(
     return False, sweeps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _touching(
     report: np.void, scratch: np.void, x: float, y: float, z: float, wx: float, wy: float, wz: float, deadband: float
 ) -> tuple[int, bool]:
@@ -371,7 +372,7 @@ def _touching(
     return active, pressed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _free_share(report: np.void, scratch: np.void, dx: float, dy: float, dz: float, deadband: float) -> float:
     """Return the share of the displacement that reaches no plane but those that touch already."""
     share = 1.0

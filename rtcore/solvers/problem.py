@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.tables import CONTACT_EQUATION, DELASSUS_BLOCK, MOVER, PROBLEM_SIZE
 
 
@@ -82,7 +83,7 @@ def delassus(problem: ContactProblem) -> np.ndarray:
     return matrix.reshape(3 * count, 3 * count)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _link(problem: ContactProblem) -> None:
     """List the contacts of each mover in rising order.
 
@@ -103,7 +104,7 @@ def _link(problem: ContactProblem) -> None:
             links[equation.second] = 2 * i + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _heads(problem: ContactProblem, i: int) -> tuple[int, int]:
     """The first entries of the lists of both movers of contact i."""
     equation = problem.equations[i]
@@ -112,7 +113,7 @@ def _heads(problem: ContactProblem, i: int) -> tuple[int, int]:
     return first, second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _lower(a: int, b: int, end: int) -> int:
     """The lower of the contacts of two entries; `end` where there is neither."""
     first = end if a < 0 else a >> 1
@@ -120,7 +121,7 @@ def _lower(a: int, b: int, end: int) -> int:
     return min(first, second)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _layout(problem: ContactProblem) -> None:
     """Give each contact its row of blocks; where there is no room for all, as many contacts as fit, from the first."""
     size = problem.size[0]
@@ -166,7 +167,7 @@ def _layout(problem: ContactProblem) -> None:
         equations[i].block_count = 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _couple(values: np.ndarray, row: np.ndarray, column: np.ndarray, mover: Any) -> None:
     """Add J_i M^-1 J_j^T of one mover to a (3, 3) block; row, column: the (3, 6) Jacobians of both contacts."""
     mass = mover.inverse_mass
@@ -189,7 +190,7 @@ def _couple(values: np.ndarray, row: np.ndarray, column: np.ndarray, mover: Any)
         values[2, m] += third
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _couple_side(values: np.ndarray, row: np.ndarray, equation: Any, entry: int, mover: Any) -> None:
     """Add what one mover couples; entry: tells which Jacobian of the other contact it is that belongs to the mover."""
     if entry & 1:
@@ -248,7 +249,7 @@ def assemble(problem: ContactProblem) -> None:
             j = _lower(a, b, i)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _add_motion(target: np.ndarray, jacobian: np.ndarray, velocity: np.ndarray) -> None:
     for k in range(3):
         for m in range(6):
@@ -258,13 +259,7 @@ def _add_motion(target: np.ndarray, jacobian: np.ndarray, velocity: np.ndarray) 
 @njit(cache=True, nogil=True, error_model="numpy")
 def free_velocity(problem: ContactProblem) -> None:
     """Add the relative velocities that the movers have, J v in m/s, to the free ones of all contacts."""
-    add_velocity(problem, 0, problem.size[0].contacts)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def add_velocity(problem: ContactProblem, first: int, last: int) -> None:
-    """Add the relative velocities that the movers have, J v in m/s, to the free ones of contacts first .. last - 1."""
-    for i in range(first, last):
+    for i in range(problem.size[0].contacts):
         equation = problem.equations[i]
         if equation.first >= 0:
             _add_motion(equation.free, equation.jacobian_first, problem.movers[equation.first].velocity)
@@ -272,7 +267,7 @@ def add_velocity(problem: ContactProblem, first: int, last: int) -> None:
             _add_motion(equation.free, equation.jacobian_second, problem.movers[equation.second].velocity)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _push(mover: Any, jacobian: np.ndarray, impulse: np.ndarray) -> None:
     """Give a mover the impulse (3,), N s, of a contact whose Jacobian (3, 6) is its."""
     inverse = mover.inverse_inertia

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, project_cone, relative_velocity, residual
 
@@ -43,7 +44,7 @@ def make_work(problem: ContactProblem) -> ProjectedWork:
     return ProjectedWork(np.zeros((contacts, 3)), np.zeros(contacts))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _step(problem: ContactProblem, i: int) -> float:
     """Return 1 / a bound of the largest eigenvalue of a contact's own block (rows' sums, Frobenius); 0 for no block."""
     own = problem.blocks[problem.equations[i].diagonal].values
@@ -59,7 +60,7 @@ def _step(problem: ContactProblem, i: int) -> float:
     return 1.0 / bound if bound > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _change(problem: ContactProblem, i: int, n: float, t1: float, t2: float) -> None:
     """Set a contact's impulse and update the velocities; its row of the symmetric operator serves as the column."""
     equation = problem.equations[i]
@@ -78,7 +79,7 @@ def _change(problem: ContactProblem, i: int, n: float, t1: float, t2: float) -> 
             other.velocity[k] += w[0, k] * dn + w[1, k] * d1 + w[2, k] * d2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _cut(t1: float, t2: float, limit: float) -> tuple[float, float]:
     """Shorten a tangential impulse to `limit`."""
     length = math.sqrt(t1 * t1 + t2 * t2)
@@ -87,7 +88,7 @@ def _cut(t1: float, t2: float, limit: float) -> tuple[float, float]:
     return limit / length * t1, limit / length * t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _rows(problem: ContactProblem, i: int) -> tuple[float, float, float]:
     """Return a contact's impulse with each row in turn brought to rest, the tangents cut to the disc at the end."""
     equation = problem.equations[i]
@@ -107,7 +108,7 @@ def _rows(problem: ContactProblem, i: int) -> tuple[float, float, float]:
     return n, t1, t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _split(problem: ContactProblem, i: int) -> tuple[float, float, float]:
     """Return a contact's impulse with its normal brought to rest, then both tangents stepped by their stiffest way."""
     equation = problem.equations[i]
@@ -128,7 +129,7 @@ def _split(problem: ContactProblem, i: int) -> tuple[float, float, float]:
     return n, t1, t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _projection(problem: ContactProblem, i: int, step: float) -> tuple[float, float, float]:
     """Return a contact's impulse after one projected step with de Saxce's term."""
     equation = problem.equations[i]
@@ -138,7 +139,7 @@ def _projection(problem: ContactProblem, i: int, step: float) -> tuple[float, fl
     return project_cone(r[0] - step * (u[0] + lift), r[1] - step * u[1], r[2] - step * u[2], equation.friction)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _run(
     problem: ContactProblem,
     first: int,

@@ -1,24 +1,29 @@
-"""A real run without processes: the tick over a wavy surface, a hand that presses and drags, and the parts of a log."""
+"""Real runs without processes, and the parts of a log: a hand that presses and drags over a wavy surface, and one whose
+tool pushes boxes about."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-from log_samples import attachments
+from log_samples import ListRing, attachments
+from moving_scene import START, push_goal, scene
 
+from bridge.log.recorder import Recorder
 from bridge.model_file import save_model
+from haptics.bodies import sample_bodies
 from haptics.cards import load_card
 from haptics.settings import make_settings
 from haptics.snapshot import pack_snapshot
 from haptics.states import CommandKind
-from haptics.tables import RECORD
+from haptics.tables import RECORD, record_type
 from haptics.tick import tick
 from haptics.touch import make_touch
 from rtcore.geometry.tree import build_tree
-from rtcore.model import Model, ModelBuilder
+from rtcore.model import Model, ModelBuilder, moving_bodies
 from rtcore.state import make_state
 
 SESSION = 2**62 + 987654321
@@ -34,12 +39,39 @@ class Run:
     records: np.ndarray
     snapshots: dict[int, bytes]
 
+    @property
+    def body_ids(self) -> list[int]:
+        """Of the bodies that move."""
+        return moving_bodies(self.model.bodies)
+
     def attachments(self) -> dict[str, bytes]:
         """Attachments of a log of this run."""
         model, settings = io.BytesIO(), io.BytesIO()
         save_model(model, self.model)
         np.save(settings, self.settings.view(np.uint8))
         return {**attachments(), "model.npz": model.getvalue(), "settings.npy": settings.getvalue()}
+
+
+def log_of(
+    path: Path,
+    run: Run,
+    items: list[np.ndarray | int] | None = None,
+    snapshots: list[int] | None = None,
+    chunk: int = 40,
+) -> Path:
+    """Write a log in chunks of so many ticks; `snapshots` are the ticks of the ring's snapshot for each item."""
+    recorder = Recorder(path, run.attachments(), body_ids=run.body_ids)
+    ring = ListRing([])
+    recorder.attach(ring)
+    items = [run.records] if items is None else items
+    for item, snapshot in zip(items, snapshots or [0] * len(items), strict=True):
+        ring.kept = (snapshot, run.snapshots[snapshot])
+        pieces = [item] if isinstance(item, int) else [item[k : k + chunk] for k in range(0, len(item), chunk)]
+        for piece in pieces:
+            ring.items.append(piece)
+            recorder.step()
+    recorder.finish()
+    return path
 
 
 def wavy_surface(cells: int = 40, size: float = 0.2, depth: float = 0.008) -> tuple[np.ndarray, np.ndarray]:
@@ -97,18 +129,40 @@ def inputs(count: int, start_ns: int = 10_000_000_000) -> Iterator[np.ndarray]:
 
 
 def run_ticks(count: int) -> Run:
+    """Ticks over the wavy surface."""
+    return _run(wavy_model(), (0.0, 0.0, 0.02), inputs(count), count)
+
+
+def run_moving(count: int) -> Run:
+    """Ticks in which a tool pushes one box of a heap."""
+    return _run(scene(), START, _pushes(count), count)
+
+
+def _pushes(count: int) -> Iterator[np.ndarray]:
+    for record in inputs(count):
+        if record["input"]["command"]["kind"] == CommandKind.CLUTCH:
+            record["input"]["command"] = np.zeros(1, record["input"]["command"].dtype)
+        position, orientation = push_goal(int(record["tick"][0]))
+        record["input"]["sample"]["position"], record["input"]["sample"]["orientation"] = position, orientation
+        record["budget"]["units"] = 20000 if record["tick"] % 7 else 400
+        yield record
+
+
+def _run(model: Model, start: tuple[float, float, float], entering: Iterator[np.ndarray], count: int) -> Run:
     """Execute `count` ticks as the servo does: one record used again and again, snapshots every so many ticks."""
-    model = wavy_model()
     settings = make_settings(load_card("simulated"), ramp_up_ms=50.0)
-    state, touch = make_state(model, (0.0, 0.0, 0.02)), make_touch(settings)
+    state, touch = make_state(model, start), make_touch(settings)
     work = np.zeros(1, RECORD)
-    records = np.zeros(count, RECORD)
+    records = np.zeros(count, record_type(len(moving_bodies(model.bodies))))
     snapshots = {0: pack_snapshot(state, touch).tobytes()}
-    for row, entered in enumerate(inputs(count)):
+    for row, entered in enumerate(entering):
         for name in ("tick", "input", "budget", "timing"):
             work[name] = entered[name]
         tick(model, state, settings, touch, work)
-        records[row] = work[0]
+        for name in RECORD.names or ():
+            records[name][row] = work[name][0]
+        if "bodies" in (records.dtype.names or ()):
+            sample_bodies(state.poses, state.velocities, state.pairs.movers, records["bodies"][row])
         if (row + 1) % SAVED_EVERY == 0:
             snapshots[row + 1] = pack_snapshot(state, touch).tobytes()
     return Run(model, settings, records, snapshots)

@@ -14,6 +14,8 @@ from bridge.config import ConfigError, json_schema, load_config, parse_config, v
 
 ROOT = Path(__file__).resolve().parents[2]
 BOX = '[[scene.body]]\nname = "a"\nprimitive = "box"\nsize = [1, 1, 1]\n'
+BALL = '[tool]\nprimitive = "sphere"\nsize = [0.1]\n'
+INERT = 'motion = "free"\nmass = 1\ncentre_of_mass = [0, 0, 0]\ninertia = {}\n' + BALL
 
 WRONG = [
     ("density = -3\n", "scene.body[0] ('a').density", "-3", "must be greater than 0"),
@@ -29,7 +31,7 @@ WRONG = [
     ("frction_static = 1\n", "scene.body[0] ('a').frction_static", "1", "did you mean `friction_static`?"),
     ("[coupling]\nstifness = 10\n", "coupling.stifness", "10", "did you mean `stiffness`?"),
     ("[scen]\na = 1\n", "scen", "{'a': 1}", "did you mean `scene`?"),
-    ("[tool]\nzzz = 1\n", "tool.zzz", "1", "tip_radius, tip_offset, pose, motion, start, start_orientation"),
+    ("[tool]\nzzz = 1\n", "tool.zzz", "1", "tip_radius, tip_offset, pose, motion, mass, start, start_orientation"),
     ('motion = "statc"\n', "scene.body[0] ('a').motion", "'statc'", "did you mean 'static'?"),
     (
         "friction_static = 0.1\n",
@@ -104,6 +106,65 @@ WRONG = [
     ('[sockets]\nhost = "192.168.1.7"\n', "sockets.host", "'192.168.1.7'", "other machines are refused"),
     ("[sockets]\nport = 80\n", "sockets.port", "80", "must be at least 1024"),
     ('[rates]\nclocking = "trigered"\n', "rates.clocking", "'trigered'", "did you mean 'triggered'?"),
+    ('motion = "free"\nmass = 0\n' + BALL, "scene.body[0] ('a').mass", "0", "must be greater than 0"),
+    ('motion = "free"\nmass = -1\n' + BALL, "scene.body[0] ('a').mass", "-1", "must be greater than 0"),
+    ('motion = "free"\nmass = 1e-40\n' + BALL, "scene.body[0] ('a').mass", "1e-40", "must be at least 1e-30 kg"),
+    ("mass = 2\n", "scene.body[0] ('a').mass", "2.0", 'belongs to a body with motion = "free"'),
+    ('motion = "kinematic"\nlinear_drag = 1\n' + BALL, "scene.body[0] ('a').linear_drag", "1.0", "belongs to a body"),
+    ("restitution = 1.5\n", "scene.body[0] ('a').restitution", "1.5", "must be at most 1"),
+    ("friction_kinetic = -1\n", "scene.body[0] ('a').friction_kinetic", "-1", "must be at least 0"),
+    ("torsional_friction = -1\n", "scene.body[0] ('a').torsional_friction", "-1", "must be at least 0"),
+    ("rolling_friction = -1\n", "scene.body[0] ('a').rolling_friction", "-1", "must be at least 0"),
+    ("velocity = [0, 1, 0]\n", "scene.body[0] ('a').velocity", "[0.0, 1.0, 0.0]", "belongs to a body with motion"),
+    (
+        'motion = "held"\nangular_velocity = [0, 1, 0]\n',
+        "scene.body[0] ('a').angular_velocity",
+        "[0.0, 1.0, 0.0]",
+        'belongs to a body with motion = "free" or "kinematic"',
+    ),
+    ('motion = "free"\n', "scene.body[0] ('a').motion", "'free'", 'set `[tool] primitive = "sphere"`'),
+    (
+        'motion = "kinematic"\n' + BALL + 'motion = "carried"\n',
+        "scene.body[0] ('a').motion",
+        "'kinematic'",
+        'set `[tool] motion = "sliding"`',
+    ),
+    (
+        '[[scene.body]]\nname = "r"\nurdf = "x.urdf"\nmotion = "free"\n' + BALL,
+        "scene.body[1] ('r').motion",
+        "'free'",
+        "of a urdf must be static or held",
+    ),
+    (INERT.format("[1, 1]"), "scene.body[0] ('a').inertia", "[1, 1]", "three principal moments or three rows"),
+    (INERT.format("3"), "scene.body[0] ('a').inertia", "3", "three principal moments or three rows"),
+    (INERT.format("[[1, 0], [0, 1], [0, 0]]"), "scene.body[0] ('a').inertia", "[[1, 0]", "three rows of three numbers"),
+    (INERT.format("[1, 1, 3]"), "scene.body[0] ('a').inertia", "(1.0, 1.0, 3.0)", "no body has the principal moment"),
+    (INERT.format("[1, 1, 0]"), "scene.body[0] ('a').inertia", "(1.0, 1.0, 0.0)", "must be positive"),
+    (
+        INERT.format("[[1, 0.1, 0], [0, 1, 0], [0, 0, 1]]"),
+        "scene.body[0] ('a').inertia",
+        "((1.0, 0.1, 0.0)",
+        "must be symmetric",
+    ),
+    (INERT.format("[1e40, 1e40, 1e40]"), "scene.body[0] ('a').inertia", "(1e+40", "radii of gyration"),
+    (
+        'motion = "free"\ninertia = [1, 1, 1]\n' + BALL,
+        "scene.body[0] ('a').inertia",
+        "(1.0, 1.0, 1.0)",
+        "needs `mass` and `centre_of_mass`",
+    ),
+    (
+        'motion = "free"\ncentre_of_mass = [0, 0, 0]\n' + BALL,
+        "scene.body[0] ('a').centre_of_mass",
+        "[0.0, 0.0, 0.0]",
+        "belongs to a body with `inertia`",
+    ),
+    ("[tool]\nmass = 1\n", "tool.mass", "1.0", "a sphere tip has no inertia"),
+    (BALL + "mass = -1\n", "tool.mass", "-1", "must be at least 0"),
+    (BALL + "mass = 1e-40\n", "tool.mass", "1e-40", "must be at least 1e-30 kg"),
+    (BALL + 'mass = 1\nmotion = "carried"\n', "tool.mass", "1.0", "a carried one has no inertia"),
+    ("[budget]\nvisits = -1\n", "budget.visits", "-1", "must be at least 0"),
+    ("[scene]\ngravity = [0, 1]\n", "scene.gravity", "[0, 1]", "array of 3 numbers"),
     ("[scene]\neps_alert = 1e-4\neps_safety = 1e-5\n", "scene.eps_safety", "1e-05", "greater than eps_alert (0.0001)"),
     ("[scene]\neps_safety = 1e-4\neps_break = 1e-4\n", "scene.eps_break", "0.0001", "greater than eps_safety (0.0001)"),
 ]
@@ -175,6 +236,16 @@ def test_a_configuration_survives_its_own_json():
     assert validate_config(json.loads(config.model_dump_json(by_alias=True))) == config
 
 
+def test_an_inertia_may_be_moments_or_a_tensor():
+    moments = parse_config(BOX + INERT.format("[1, 2, 3]")).scene.bodies[0]
+    assert moments.inertia_tensor.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 3]]
+    tensor = parse_config(BOX + INERT.format("[[2, 0.5, 0], [0.5, 2, 0], [0, 0, 3]]")).scene.bodies[0]
+    assert tensor.inertia_tensor.tolist() == [[2, 0.5, 0], [0.5, 2, 0], [0, 0, 3]]
+    assert parse_config(BOX).scene.bodies[0].inertia_tensor is None
+    config = parse_config(BOX + INERT.format("[[2, 0.5, 0], [0.5, 2, 0], [0, 0, 3]]"))
+    jsonschema.validate(config.model_dump(mode="json", by_alias=True), json_schema())
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.toml")), ids=lambda p: p.stem)
 def test_the_projects_configurations_are_valid_and_satisfy_the_schema(path):
     load_config(path)
@@ -205,12 +276,15 @@ tree = st.recursive(
     st.sampled_from(
         ["scene", "tool", "coupling", "workspace", "safety", "device", "budget", "rates", "log", "sockets"]
     ),
-    st.sampled_from(["body", "scale", "pose", "start", "size", "units", "stiffness", "card", "name", "host"]),
+    st.sampled_from(
+        ["body", "scale", "pose", "start", "size", "units", "stiffness", "card", "name", "host", "gravity", "mass"]
+    ),
+    st.sampled_from(["scale", "motion", "mass", "inertia", "centre_of_mass", "velocity", "restitution"]),
     tree,
 )
-def test_no_value_makes_it_fail_otherwise_than_with_a_config_error(section, key, value):
-    data = tomllib.loads(BOX)
-    data["scene"]["body"][0]["scale"] = value
+def test_no_value_makes_it_fail_otherwise_than_with_a_config_error(section, key, own, value):
+    data = tomllib.loads(BOX + INERT.format("[1, 1, 1]"))
+    data["scene"]["body"][0][own] = value
     data.setdefault(section, {})[key] = value
     try:
         validate_config(data, "c.toml")

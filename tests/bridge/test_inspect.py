@@ -163,6 +163,36 @@ def test_the_tool_of_a_configuration_is_inspected_too(tmp_path):
     assert report.meshes[1].lower[2] == pytest.approx(0.0, abs=1e-15)
 
 
+def test_what_bodies_and_tool_move_with_is_told(tmp_path):
+    """Each free body and a tool with mass, as the daemon uses it; the mass given, not that of the density."""
+    path = tmp_path / "scene.toml"
+    path.write_text(
+        '[[scene.body]]\nname = "floor"\nprimitive = "plate"\nsize = [1, 1, 0.01]\n'
+        '[[scene.body]]\nname = "brick"\nprimitive = "box"\nsize = [0.1, 0.2, 0.3]\npose.position = [0, 0, 0.3]\n'
+        'motion = "free"\nmass = 3\n'
+        '[[scene.body]]\nname = "ball"\nprimitive = "box"\nsize = [0.1, 0.1, 0.1]\npose.position = [0.3, 0, 0.3]\n'
+        'motion = "free"\ndensity = 2000\n'
+        '[[scene.body]]\nname = "pusher"\nprimitive = "box"\nsize = [0.1, 0.1, 0.1]\npose.position = [-0.3, 0, 0.3]\n'
+        'motion = "kinematic"\n'
+        '[tool]\nprimitive = "box"\nsize = [0.1, 0.1, 0.1]\nstart = [0, 0, 1]\nmass = 0.6\n'
+    )
+    report = inspect_path(path)
+    assert [inertia.name for inertia in report.inertias] == ["brick", "ball", "[tool]"]
+    brick, ball, tool = report.inertias
+    assert brick.mass == pytest.approx(3.0) and ball.mass == pytest.approx(2.0) and tool.mass == 0.6
+    np.testing.assert_allclose(sorted(brick.moments), (0.0125, 0.025, 0.0325), rtol=1e-12)
+    np.testing.assert_allclose(tool.moments, 0.001, rtol=1e-12)
+    np.testing.assert_allclose(brick.centre, 0.0, atol=1e-15)
+    masses = {mesh.name: mesh.mass for mesh in report.meshes}
+    assert masses["brick"] == pytest.approx(3.0) and masses["[tool]"] == pytest.approx(0.6)
+    assert report.facts["free_mass_kg"] == pytest.approx(5.0)
+    assert (report.facts["free_bodies"], report.facts["kinematic_bodies"]) == (2, 1)
+    assert report.facts["gravity"] == [0.0, 0.0, -9.81]
+    line = next(line for line in report.lines() if "brick moves with 3 kg" in line)
+    assert all(moment in line for moment in ("principal moments (", "0.0325", "0.025", "0.0125"))
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["inertias"][0]["name"] == "brick"
+
+
 def test_files_that_cannot_be_inspected(tmp_path):
     with pytest.raises(MeshError, match="does not exist"):
         inspect_path(tmp_path / "none.stl")

@@ -24,6 +24,22 @@ def test_equal_logs_are_equal_whatever_their_timing(tmp_path: Path):
     assert "same to the bit" in str(result)
 
 
+def test_energy_and_contacts_of_bodies_are_compared_where_there_are_any(tmp_path: Path):
+    first, second = plausible_records(100), plausible_records(100)
+    for records, energy, contacts in ((first, 2.0, 4), (second, 2.5, 6)):
+        records["output"]["report"]["energy"], records["output"]["report"]["body_contacts"] = energy, contacts
+    second["output"]["report"]["energy"][40] = 1.0
+    result = compare_records(first, second, moving=True)
+    assert result is not None and result.body_energy.first == 2.0
+    assert result.body_energy.difference == pytest.approx(0.485)
+    assert (result.body_energy_max_difference, result.body_contacts_mean.difference) == (1.0, 2.0)
+    assert "body contacts  4 and 6 per tick (+2)" in str(result)
+    assert "body energy    largest difference in a tick 1 J" in str(result)
+    assert result.to_dict()["body_contacts_mean"] == {"first": 4.0, "second": 6.0, "difference": 2.0}
+    result = compare_records(first, second)
+    assert result is not None and result.body_energy.difference is None and "body" not in str(result).split("first")[1]
+
+
 @pytest.mark.parametrize(
     ("path", "field"),
     [

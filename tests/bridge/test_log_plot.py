@@ -39,6 +39,21 @@ def test_a_wild_run_is_drawn_too(tmp_path: Path):
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
+def test_bodies_that_move_get_a_panel(tmp_path: Path):
+    records = plausible_records(500)
+    report = records["output"]["report"]
+    report["energy"] = np.cos(np.arange(500) * 0.02)
+    report["body_contacts"][100:] = 7
+    report["stopped"][200:220] = 1
+    plot_records(records, tmp_path / "without.png", title="a")
+    plot_records(records, tmp_path / "with.png", title="a", moving=True)
+    without, picture = imread(tmp_path / "without.png"), imread(tmp_path / "with.png")
+    assert picture.shape[0] > without.shape[0] + 150
+    inked = (picture[..., :3] < 0.9).any(axis=2)
+    for row in np.array_split(inked, 7):
+        assert row.mean() > 0.003
+
+
 def test_thinning_keeps_every_extreme():
     generator = np.random.default_rng(0)
     x = np.arange(100_003.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log_run import Run, run_ticks
+from log_run import Run, log_of, run_ticks
 from log_samples import ListRing, attachments, write_log
 
 from bridge.log.fields import column
@@ -24,25 +24,6 @@ TICKS = 1500
 @pytest.fixture(scope="module")
 def run() -> Run:
     return run_ticks(TICKS)
-
-
-def log_of(
-    path: Path,
-    run: Run,
-    items: list[np.ndarray | int] | None = None,
-    snapshots: list[int] | None = None,
-) -> Path:
-    """Write a log; `snapshots` are the ticks of the ring's snapshot at each step."""
-    recorder = Recorder(path, run.attachments())
-    ring = ListRing([])
-    recorder.attach(ring)
-    items = [run.records] if items is None else items
-    for item, snapshot in zip(items, snapshots or [0] * len(items), strict=True):
-        ring.kept = (snapshot, run.snapshots[snapshot])
-        ring.items.append(item)
-        recorder.step()
-    recorder.finish()
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -5,20 +5,29 @@ import io
 import numpy as np
 import pytest
 
-from bridge.model_file import ModelFileError, load_arrays, load_model, save_arrays, save_model
+from bridge.model_file import MODEL_VERSION, ModelFileError, load_arrays, load_model, save_arrays, save_model
 from bridge.scene.primitives import make_primitive
+from rtcore.dynamics.inertia import mesh_inertia
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model, ModelBuilder
+from rtcore.tables import FREE, STATIC
 
 
 def model() -> Model:
     builder = ModelBuilder()
     for kind, size in (("box", (0.1, 0.2, 0.3)), ("sphere", (0.1,))):
         mesh = make_primitive(kind, size)
+        free = kind == "sphere"
         builder.add_body(
-            builder.add_mesh(*build_tree(mesh.vertices, mesh.faces)), (0.0, 0.5, 0.1), (0.0, 0.6, 0.0, 0.8)
+            builder.add_mesh(*build_tree(mesh.vertices, mesh.faces)),
+            (0.0, 0.5, 0.1),
+            (0.0, 0.6, 0.0, 0.8),
+            kind=FREE if free else STATIC,
+            inertia=mesh_inertia(mesh.vertices, mesh.faces, 1000.0, restitution=0.5) if free else None,
+            velocity=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0) if free else (0.0,) * 6,
         )
-    return builder.build(0.005, (0.0, 0.0, 0.01), 1e-5, 2e-5, 5e-5)
+    gravity = (0.0, 0.0, -9.81)
+    return builder.build(0.0, (0.0, 0.0, 0.01), 1e-5, 2e-5, 5e-5, 0, 1e-4, dt=0.002, gravity=gravity)
 
 
 def saved(made: Model) -> bytes:
@@ -98,15 +107,17 @@ def test_other_versions_layouts_and_files(tmp_path):
         save_arrays(path, arrays)
         return path
 
-    with pytest.raises(ModelFileError, match=r"m\.npz: has version \[99\], this program reads version 3"):
+    with pytest.raises(
+        ModelFileError, match=rf"m\.npz: has version \[99\], this program reads version {MODEL_VERSION}"
+    ):
         load_model(written(version=np.array([99], dtype="i4"), **tables))
     with pytest.raises(ModelFileError, match="has no table 'version'"):
         load_model(written(**tables))
     with pytest.raises(ModelFileError, match="table 'world' has another layout"):
-        load_model(written(version=np.array([3], dtype="i4"), **{**tables, "world": np.zeros(1)}))
+        load_model(written(version=np.array([MODEL_VERSION], dtype="i4"), **{**tables, "world": np.zeros(1)}))
     with pytest.raises(ModelFileError, match="does not exist"):
         load_model(tmp_path / "none.npz")
     pickled = tmp_path / "p.npz"
-    np.savez(pickled, version=np.array([3], dtype="i4"), world=np.array([{"a": 1}], dtype=object))
+    np.savez(pickled, version=np.array([MODEL_VERSION], dtype="i4"), world=np.array([{"a": 1}], dtype=object))
     with pytest.raises(ModelFileError, match="is damaged"):
         load_model(pickled)

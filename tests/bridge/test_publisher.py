@@ -12,8 +12,9 @@ from bridge.notices import Notifier
 from bridge.publisher import STATE_FIELDS, Numbering, Publisher, event_messages, state_message
 from bridge.ring import TICKING, RingWriter
 from bridge.runtime import RuntimeDirectory
+from bridge.schema import REPLY_MAX_BYTES
 from haptics.states import EngagementState, Reason
-from haptics.tables import RECORD
+from haptics.tables import RECORD, record_type
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SWEEP
 
 
@@ -94,6 +95,19 @@ def test_state_message_has_the_documented_keys_and_no_session():
     assert len(message["contacts"]) == 2
     assert message["degraded"] == ["sweep", "contacts"]
     assert len(msgpack.packb(message)) < 4096
+
+
+def test_state_message_tells_where_bodies_are_that_move():
+    row = np.zeros(1, record_type(2))
+    row["bodies"]["position"] = [[(1.0, 2.0, 3.0), (4.0, 5.0, 6.0)]]
+    row["bodies"]["orientation"][:, :, 3] = 1.0
+    message = state_message(row[0], (3, 7))
+    assert set(message) | {"age_ns"} == {"v"} | {name for name, _, _ in STATE_FIELDS}
+    assert message["bodies"] == [
+        {"body_id": 3, "position": [1.0, 2.0, 3.0], "orientation": [0.0, 0.0, 0.0, 1.0]},
+        {"body_id": 7, "position": [4.0, 5.0, 6.0], "orientation": [0.0, 0.0, 0.0, 1.0]},
+    ]
+    assert len(msgpack.packb(state_message(np.zeros(1, record_type(200))[0], range(200)))) < REPLY_MAX_BYTES
 
 
 def test_unknown_is_absent():

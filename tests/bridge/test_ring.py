@@ -10,11 +10,14 @@ import pytest
 
 from bridge import ring as ring_module
 from bridge.ring import (
+    DEFAULT_SLOTS,
     ENDED,
     HEADER,
+    LEAST_SLOTS,
     MAX_READERS,
     READER,
     READERS_AT,
+    SLOTS_BYTES,
     TICKING,
     NoSpace,
     RingError,
@@ -22,8 +25,9 @@ from bridge.ring import (
     RingWriter,
     create_shared_file,
     remove_shared_file,
+    slots_for,
 )
-from haptics.tables import RECORD
+from haptics.tables import RECORD, record_type
 
 
 def numbered(tick: int) -> np.ndarray:
@@ -126,6 +130,39 @@ def test_a_second_writer_goes_on_where_the_first_stopped(tmp_path):
     writer.write(numbered(2))
     assert RingReader(tmp_path / "ring").read()[0]["tick"].tolist() == [1, 2]
     assert writer.last()["tick"] == 2
+
+
+@pytest.mark.parametrize("bodies", [1, 20])
+def test_states_of_bodies_stand_behind_each_record(tmp_path, bodies):
+    """What knows nothing of them finds every field of RECORD where it is without them."""
+    kind = record_type(bodies)
+    assert kind is record_type(bodies) and record_type(0) is RECORD
+    assert [kind.fields[name] for name in RECORD.names] == [RECORD.fields[name] for name in RECORD.names]
+    writer = RingWriter(tmp_path / "ring", 8, bodies=bodies)
+    reader = RingReader(tmp_path / "ring")
+    assert writer.record_type == reader.record_type == RingWriter.attach(tmp_path / "ring").record_type == kind
+    record = np.zeros(1, kind)
+    random = np.random.default_rng(1)
+    written = []
+    for tick in range(1, 12):
+        record.view(np.uint8)[:] = random.integers(0, 256, kind.itemsize)
+        record["tick"] = tick
+        writer.write(record)
+        written.append(record.copy())
+    assert writer.last().tobytes() == reader.newest().tobytes() == written[-1].tobytes()
+    records, lost = reader.read()
+    assert lost + len(records) == 11 and records.dtype == kind
+    assert records.tobytes() == np.concatenate(written[lost:]).tobytes()
+    with pytest.raises(ValueError, match=f"one record of this ring \\({kind.itemsize} bytes\\)"):
+        writer.write(numbered(1))
+
+
+def test_many_bodies_get_fewer_slots_of_the_same_memory():
+    assert slots_for(0) == slots_for(100) == DEFAULT_SLOTS
+    for bodies in (300, 1000, 2000):
+        assert LEAST_SLOTS <= slots_for(bodies) < DEFAULT_SLOTS
+        assert slots_for(bodies) * record_type(bodies).itemsize <= SLOTS_BYTES
+    assert slots_for(10**5) == LEAST_SLOTS
 
 
 def test_snapshot_is_the_newest_one_whole(tmp_path):

@@ -6,9 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from drawn import ball_mesh, box_mesh, model_of
+from log_run import log_of, run_moving
+from moving_scene import MOVING
 
 from bridge import picture, raster
-from bridge.moment import Moment, body_triangles, moment, moved_poses, rotate, rotation_matrix, scene_forces
+from bridge.moment import (
+    Moment,
+    body_triangles,
+    moment,
+    moved_poses,
+    poses_changed,
+    rotate,
+    rotation_matrix,
+    scene_forces,
+)
 from bridge.mouse_hand import Pointer, follow, pull_back
 from bridge.view import CHUNK_TRIANGLES, NoDisplay, Window, check_display
 from haptics.states import CommandKind, CommandResult, EngagementState, Reason
@@ -267,6 +278,35 @@ def test_bodies_move_only_by_commands_that_were_done():
     poses = moved_poses(model, records)
     np.testing.assert_allclose(poses["position"], [(0.0, 0.0, 0.0), (0.0, 2.0, 0.0)])
     np.testing.assert_allclose(body_triangles(model, poses)[1].mean(axis=(0, 1)), [0.0, 2.0, 0.0], atol=1e-12)
+
+
+def test_bodies_that_move_by_themselves_are_where_the_record_has_them(tmp_path, monkeypatch):
+    """In the list of poses, in the window, and in the picture of a log at one moment."""
+    run = run_moving(400)
+    records, model = run.records, run.model
+    poses = moved_poses(model, records[:0])
+    assert not poses_changed(np.zeros(3, RECORD)) and poses_changed(records)
+    np.testing.assert_array_equal(poses["position"], model.bodies["position"])
+    poses = moved_poses(model, records, poses)
+    np.testing.assert_array_equal(poses["position"][list(MOVING)], records["bodies"]["position"][-1])
+    np.testing.assert_array_equal(poses["orientation"][list(MOVING)], records["bodies"]["orientation"][-1])
+    np.testing.assert_array_equal(poses["position"][[0, 2]], model.bodies["position"][[0, 2]])
+    with Window(model, gui=False) as window:
+        window.place_bodies(poses)
+        for pieces, pose in zip(window.pieces, poses, strict=True):
+            place, _ = window._bullet.getBasePositionAndOrientation(pieces[0], physicsClientId=window._client)
+            np.testing.assert_allclose(place, pose["position"], atol=1e-12)
+    log = log_of(tmp_path / "a.mcap", run)
+    drawn: list[np.ndarray] = []
+
+    def note(*_, poses, **__) -> np.ndarray:
+        drawn.append(poses.copy())
+        return np.zeros((8, 8, 3), np.uint8)
+
+    monkeypatch.setattr(picture, "draw", note)
+    for row in (50, 351):  # a tick each millisecond
+        picture.draw_log(log, tmp_path / "a.png", at=1e-3 * row)
+        np.testing.assert_array_equal(drawn[-1]["position"][list(MOVING)], records["bodies"]["position"][row])
 
 
 # ---- window ----------------------------------------------------------------------------------------------------------

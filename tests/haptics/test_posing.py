@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 from haptics_rig import CORNERS, EPS_ALERT, EPS_BREAK, EPS_SAFETY, FACES, TIP_RADIUS, Rig, square
+from mesh_tool_rig import too_near
 from scipy.spatial.transform import Rotation
 
-from haptics.codes import OK
+from haptics.codes import BAD_VALUE, OK
 from haptics.posing import pose_body, winding_number
 from haptics.states import CommandKind, Reason
+from rtcore.dynamics.inertia import mesh_inertia
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model, ModelBuilder
 from rtcore.state import make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, HELD, STEP_REPORT
+from rtcore.tables import BUDGET, FREE, HELD, KINEMATIC, STEP_REPORT
 
 
 def model_of(vertices: np.ndarray, faces: np.ndarray, position=(0.0, 0.0, 0.0)) -> Model:
@@ -123,3 +125,85 @@ def test_a_body_posed_anew_stops_a_mesh_as_tool_where_it_is_now():
         step(model, state, wanted[0], budget[0], report[0])
         assert state.proxy["position"][0, 0] <= 0.15 - EPS_ALERT * (1 - 1e-6)
     assert state.proxy["position"][0, 0] > 0.14
+
+
+FAR = (0.0, 0.0, 50.0)
+"""Where the tool is parked."""
+
+
+def moving_model(held: np.ndarray, mover: np.ndarray, kind: int, at=(0.0, 0.0, 0.0), velocity=(0.0, 0.0, 0.0)) -> Model:
+    """Two boxes given by their corners (8, 3): a held one 5 m aside, and one that moves; no gravity."""
+    builder = ModelBuilder()
+    builder.add_body(builder.add_mesh(*build_tree(held, FACES)), (5.0, 0.0, 0.0), kind=HELD)
+    inertia = mesh_inertia(mover, FACES, 1000.0) if kind == FREE else None
+    mesh = builder.add_mesh(*build_tree(mover, FACES))
+    builder.add_body(mesh, at, kind=kind, inertia=inertia, velocity=(*velocity, 0.0, 0.0, 0.0))
+    tool = builder.add_mesh(*build_tree(0.05 * CORNERS, FACES))
+    eps = (EPS_ALERT, EPS_SAFETY, EPS_BREAK)
+    return builder.build(0.0, (0.0, 0.0, 0.0), *eps, tool_mesh_id=tool, turning=1e-6)
+
+
+def put(model: Model, state, *position: float) -> int:
+    return pose_body(model, state, np.array([0.0, *position, 0.0, 0.0, 0.0, 1.0]))
+
+
+@pytest.mark.parametrize("kind", [FREE, KINEMATIC])
+def test_a_body_keeps_the_safety_distance_to_one_that_moves(kind):
+    """As to the tool: boxes of half edge 0.05 and 0.1."""
+    model = moving_model(0.1 * CORNERS, 0.05 * CORNERS, kind)
+    state = make_state(model, FAR)
+    assert put(model, state, 0.15 + 0.99 * EPS_SAFETY, 0.02, 0.0) == BAD_VALUE
+    assert np.array_equal(state.poses["position"][0], (5.0, 0.0, 0.0))
+    assert put(model, state, 0.12, 0.12, 0.149) == BAD_VALUE
+    assert put(model, state, 0.0, 0.0, 0.0) == BAD_VALUE
+    assert put(model, state, 0.15 + 1.01 * EPS_SAFETY, 0.02, 0.0) == OK
+    assert put(model, state, -0.5, 0.0, 0.0) == OK
+    # Where the body has gone since, not where it was loaded, counts.
+    state.poses["position"][1] = (0.0, 0.0, 1.0)
+    assert put(model, state, 0.0, 0.0, 0.0) == OK
+    assert put(model, state, 0.0, 0.0, 1.0) == BAD_VALUE
+
+
+@pytest.mark.parametrize(("held", "mover"), [(0.3, 0.05), (0.05, 0.3)])
+def test_a_body_may_not_be_put_around_one_that_moves_nor_into_it(held, mover):
+    model = moving_model(held * CORNERS, mover * CORNERS, FREE)
+    state = make_state(model, FAR)
+    assert put(model, state, 0.0, 0.0, 0.0) == BAD_VALUE
+    assert put(model, state, -0.5, 0.0, 0.0) == OK
+
+
+def test_a_room_round_a_body_that_moves_may_move():
+    model = moving_model(0.5 * CORNERS, 0.05 * CORNERS, FREE, at=(5.0, 0.0, 0.0))
+    state = make_state(model, FAR)
+    assert put(model, state, 5.4, 0.0, 0.0) == OK
+    assert put(model, state, 5.4499, 0.0, 0.0) == BAD_VALUE
+    assert put(model, state, 7.0, 0.0, 0.0) == BAD_VALUE
+
+
+def test_a_body_posed_anew_stops_one_that_moves_where_it_is_now():
+    """A box glides along a wall at 1 m/s, within reach of it; the wall is then put 1.2 mm before its nose.
+
+    That is so near that the two stay a pair all the time.
+    """
+    size = 0.1 * CORNERS
+    gap = 0.5 * (EPS_SAFETY + EPS_BREAK)
+    model = moving_model(size, 0.05 * CORNERS, FREE, at=(4.9, 0.15 + gap, 0.0), velocity=(1.0, 0.0, 0.0))
+    state = make_state(model, FAR)
+    wanted, budget, report = make_input(0.0), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
+    wanted["goal_position"][0] = FAR
+    budget[0] = (20000, 8, 50, 0)
+    for _ in range(20):
+        step(model, state, wanted[0], budget[0], report[0])
+    assert state.pairs.table[0]["count"] == 1
+    x, y, _ = state.poses["position"][1]
+    assert x == pytest.approx(4.92, abs=1e-9)
+    assert put(model, state, x + 0.15 + 0.0012, y, 0.0) == OK
+    for _ in range(30):
+        step(model, state, wanted[0], budget[0], report[0])
+        wall, glider = (
+            Rotation.from_quat(state.poses["orientation"][k]).apply(half * CORNERS) + state.poses["position"][k]
+            for k, half in ((0, 0.1), (1, 0.05))
+        )
+        assert not too_near(wall[FACES], glider[FACES], EPS_ALERT * (1 - 1e-6))
+    assert report[0]["body_contacts"] > 0
+    assert x + 0.0005 < state.poses["position"][1, 0] <= x + 0.0012 - EPS_ALERT * (1 - 1e-6)

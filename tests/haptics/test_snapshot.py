@@ -1,11 +1,14 @@
 """Snapshot and determinism: a tick is a function of state, input and budget, to the bit; a snapshot is all of it."""
 
+import zlib
+
 import numpy as np
 import pytest
 import trimesh
 from haptics_rig import OWNER, QUIET, REST, Rig, plane_model
+from moving_scene import START, push, scene
 
-from haptics.snapshot import pack_snapshot, snapshot_size, unpack_snapshot
+from haptics.snapshot import HEADER, pack_snapshot, snapshot_size, unpack_snapshot
 from haptics.states import CommandKind
 from haptics.tables import RECORD, TOUCH
 from haptics.tick import tick
@@ -14,7 +17,7 @@ from rtcore.geometry.tree import build_tree
 from rtcore.model import ModelBuilder
 from rtcore.state import make_input, make_state
 from rtcore.step import step
-from rtcore.tables import BUDGET, STEP_REPORT
+from rtcore.tables import BUDGET, FRONT_ENTRY, PAIR, PAIR_TABLE, STEP_REPORT
 
 
 def session(rig: Rig, ticks: int, seed: int, keep: list) -> None:
@@ -145,6 +148,13 @@ def slide(model, state, first: int, last: int) -> list[bytes]:
     return kept
 
 
+def spoilt(packed: np.ndarray, model, spoil) -> bytes:
+    """A snapshot whose checksum is right but whose numbers a function of the state has changed."""
+    state, touch = unpack_snapshot(packed.tobytes(), model)
+    spoil(state)
+    return pack_snapshot(state, touch).tobytes()
+
+
 def test_a_mesh_tool_goes_on_from_a_snapshot_to_the_bit():
     """Its contacts too, whose ages and preferences come from the tick before."""
     model = mesh_model()
@@ -157,11 +167,133 @@ def test_a_mesh_tool_goes_on_from_a_snapshot_to_the_bit():
     assert again.contact_memory["count"][0] > 0 and again.contact_memory["rows"]["age"].max() > 0
     assert slide(model, again, 100, 160) == expected
     assert again.contact_memory.tobytes() == state.contact_memory.tobytes()
-    for table, field in (("fronts", "walk_top"), ("contact_memory", "known")):
-        spoilt, _ = unpack_snapshot(packed.tobytes(), model)
-        getattr(spoilt, table)[field][0] = 10**6
-        with pytest.raises(ValueError, match="the snapshot holds more"):
-            unpack_snapshot(pack_snapshot(spoilt, touch), model)
+    for spoil, text in (
+        (lambda s: s.fronts["walk_top"].fill(10**6), "holds more of a front"),
+        (lambda s: s.fronts["current"].fill(1), "names a node|holds more"),
+        (lambda s: s.fronts["walk"].fill(-1), "outside of a front"),
+        (lambda s: s.fronts["second_root"].fill(3), "not between the meshes"),
+        (lambda s: s.front_entries["first"].fill(10**6), "names a node"),
+        (lambda s: s.contact_memory["known"].fill(10**6), "holds more contacts"),
+        (lambda s: s.contact_memory["turn"].fill(-1), "names a body"),
+        (lambda s: s.contact_memory["rows"]["body_id"].fill(3), "names a body"),
+        (lambda s: s.contact_memory["rows"]["second_triangle"].fill(0), "names a triangle"),
+        (lambda s: s.contact_memory["rows"]["first_feature"].fill(7), "names a feature"),
+        (lambda s: s.broad.order.fill(1), "sort each body once"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            unpack_snapshot(spoilt(packed, model, spoil), model)
     forgetful, _ = unpack_snapshot(packed.tobytes(), model)
     forgetful.contact_memory[:] = 0
     assert slide(model, forgetful, 100, 160) != expected
+
+
+def bits(state) -> list[bytes]:
+    """All of the mechanics that a tick starts from, pairs by their order."""
+    pairs = state.pairs
+    used = pairs.rows[pairs.order[: pairs.table[0]["count"]]]
+    tables = (state.proxy, state.poses, state.velocities, state.contact_memory, pairs.table, used["contacts"])
+    return [table.tobytes() for table in tables]
+
+
+@pytest.mark.parametrize("ticks", [0, 60, 130, 290])
+def test_bodies_that_move_go_on_from_a_snapshot_to_the_bit(ticks):
+    """In free fall, in an impact, and while a tool pushes one box of a heap that slides and turns."""
+    model = scene()
+    state, touch = make_state(model, START), np.zeros(1, TOUCH)
+    push(model, state, 0, ticks)
+    packed = pack_snapshot(state, touch).tobytes()
+    assert len(packed) <= snapshot_size(model)
+    expected = push(model, state, ticks, ticks + 400)
+    again, _ = unpack_snapshot(packed, model)
+    assert push(model, again, ticks, ticks + 400) == expected
+    assert bits(again) == bits(state)
+    reports = np.frombuffer(b"".join(expected), STEP_REPORT)
+    assert len(np.unique(reports["bodies_digest"])) > 300
+    if ticks == 290:
+        assert reports["body_contacts"].min() > 3 and reports["contact_count"].max() > 3
+
+
+@pytest.mark.parametrize("what", ["velocities", "contacts", "fronts"])
+def test_velocities_contacts_and_fronts_of_pairs_matter(what):
+    """What a snapshot holds of pairs and velocities is not decoration: without it the bits are others."""
+    model = scene()
+    state, touch = make_state(model, START), np.zeros(1, TOUCH)
+    push(model, state, 0, 290)
+    packed = pack_snapshot(state, touch)
+    expected = push(model, state, 290, 390)
+
+    def forget(state) -> None:
+        if what == "velocities":
+            state.velocities[:] = 0
+        elif what == "contacts":
+            state.pairs.rows["contacts"]["push"] = 0.0
+        else:
+            state.pairs.rows["front"]["travelled"] = 1.0
+
+    forgetful, _ = unpack_snapshot(spoilt(packed, model, forget), model)
+    assert push(model, forgetful, 290, 390) != expected
+
+
+def test_pairs_that_this_model_cannot_have_are_refused():
+    model = scene()
+    state, touch = make_state(model, START), np.zeros(1, TOUCH)
+    push(model, state, 0, 290)
+    packed = pack_snapshot(state, touch)
+    count = int(state.pairs.table[0]["count"])
+    assert count >= 3
+
+    def rows(state):
+        return state.pairs.rows
+
+    def swap(state) -> None:
+        state.pairs.order[:2] = state.pairs.order[1::-1].copy()
+
+    def rest(state) -> None:
+        row = state.pairs.order[0]
+        rows(state)["first"][row], rows(state)["second"][row] = 0, 2
+        rows(state)["front"]["second_root"][row] = rows(state)["front"]["first_root"][row]
+
+    for spoil, text in (
+        (lambda s: s.pairs.table["turn"].fill(-1), "more pairs of bodies"),
+        (lambda s: s.pairs.table["turn"].fill(count + 1), "more pairs of bodies"),
+        (lambda s: s.pairs.order[:count].fill(int(s.pairs.order[0])), "two pairs of bodies at one place"),
+        (swap, "out of order"),
+        (rest, "out of order, or some of them cannot move"),
+        (lambda s: rows(s)["first"].fill(-1), "names a body"),
+        (lambda s: rows(s)["second"].fill(6), "names a body"),
+        (lambda s: rows(s)["count"].fill(9), "more contacts than there is room for"),
+        (lambda s: rows(s)["contacts"]["first_triangle"].fill(-1), "names a triangle"),
+        (lambda s: rows(s)["contacts"]["second_triangle"].fill(0), "names a triangle"),
+        (lambda s: rows(s)["contacts"]["second_feature"].fill(-1), "names a feature"),
+        (lambda s: rows(s)["front"]["first_root"].fill(1), "not between the meshes"),
+        (lambda s: rows(s)["front"]["walk_top"].fill(-1), "more of a front"),
+        (lambda s: rows(s)["front"]["cursor"].fill(-1), "outside of a front"),
+        (lambda s: s.pairs.entries["second"].fill(0), "names a node"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            unpack_snapshot(spoilt(packed, model, spoil), model)
+    # More pairs than there are, and a place beyond the table: the bytes themselves are wrong.
+    for value, place, text in ((10**6, 0, "more pairs of bodies"), (count - 1, 0, "bytes too many|names|out of order")):
+        bad = packed.copy()
+        at = pair_table_at(packed, state)
+        bad[at : at + 4].view(np.int32)[place] = value
+        with pytest.raises(ValueError, match=text):
+            unpack_snapshot(checked(bad), model)
+    bad = packed.copy()
+    bad[at + PAIR_TABLE.itemsize : at + PAIR_TABLE.itemsize + 4].view(np.int32)[0] = len(state.pairs.rows)
+    with pytest.raises(ValueError, match="one where there is none"):
+        unpack_snapshot(checked(bad), model)
+
+
+def pair_table_at(packed: np.ndarray, state) -> int:
+    """Where in a snapshot the PAIR_TABLE is: what comes after it, from the end."""
+    pairs = state.pairs
+    order = pairs.order[: pairs.table[0]["count"]]
+    behind = PAIR_TABLE.itemsize + len(order) * (4 + PAIR.itemsize)
+    return len(packed) - behind - int(pairs.rows["front"]["count"][order].sum()) * FRONT_ENTRY.itemsize
+
+
+def checked(raw: np.ndarray) -> np.ndarray:
+    """Bytes of a snapshot with the checksum that belongs to them."""
+    raw[: HEADER.itemsize].view(HEADER)["checksum"] = zlib.crc32(raw[HEADER.itemsize :].data)
+    return raw

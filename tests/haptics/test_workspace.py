@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from haptics_rig import EPS_ALERT, REST, TIP_RADIUS, Rig, plane_model
+from haptics_rig import EPS_ALERT, REST, TIP_RADIUS, Rig, block_model, plane_model
 from scipy.spatial.transform import Rotation
 
 from haptics.states import CommandKind, EngagementState, Reason
@@ -200,6 +200,75 @@ def test_scale_is_honest(scale):
         rig.send((0.01, 0.0, 0.1 + (touching - 0.002 - 0.1) * (k + 1) / 100))
     rig.run(20)
     assert rig.wrench[2] == pytest.approx(1.0, abs=1e-4)
+
+
+def goal(rig: Rig) -> dict[str, np.ndarray]:
+    return {name: np.array(rig.row["goal"][name]) for name in rig.row["goal"].dtype.names}
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0])
+def test_the_scene_feels_the_springs_of_the_hand(scale):
+    """The same force at a stretch that the scale makes longer: k / s and b / s; the same torque by forces that have the
+    arms of the scene: k_r s. The damper that turns has the ratio of the springs."""
+    rig = Rig(block_model(turning=1e-4), stiffness=500.0, damping=2.0, rotational_stiffness=0.25, scale=scale)
+    rig.command(CommandKind.LEASE)
+    rig.send()
+    found = goal(rig)
+    assert found["stiffness"] == 500.0 / scale
+    assert found["rotational_stiffness"] == 0.25 * scale
+    assert found["damping"] == 2.0 / scale
+    assert found["rotational_damping"] == pytest.approx(2.0 * 0.25 * scale / 500.0, rel=1e-15)
+
+
+def test_gains_and_scale_that_change_change_the_springs_too():
+    rig = Rig(block_model(turning=1e-4), stiffness=500.0, damping=2.0, rotational_stiffness=0.25)
+    rig.command(CommandKind.LEASE)
+    rig.send()
+    assert rig.command(CommandKind.SET_GAINS, 300.0, 1.0) == Reason.NONE
+    rig.send()
+    found = goal(rig)
+    assert (found["stiffness"], found["damping"], found["rotational_stiffness"]) == (300.0, 1.0, 0.25)
+    assert rig.command(CommandKind.SET_SCALE, 2.0) == Reason.NONE
+    rig.send()
+    found = goal(rig)
+    assert (found["stiffness"], found["damping"], found["rotational_stiffness"]) == (150.0, 0.5, 0.5)
+
+
+def test_the_goal_moves_as_the_hand_does_in_scene_axes():
+    """Scale and workspace turn velocities; a clutched hand moves nothing."""
+    workspace = Rotation.from_rotvec((0.2, 0.4, -0.3))
+    rig = Rig(
+        block_model(turning=1e-4),
+        scale=3.0,
+        workspace_orientation=workspace.as_quat(),
+        start=tuple(3.0 * workspace.apply((0.0, 0.0, 0.1))),
+    )
+    rig.sample["position"] = (0.0, 0.0, 0.1)
+    rig.command(CommandKind.LEASE)
+    twist = (0.01, -0.02, 0.03, 0.1, 0.2, -0.3)
+    for k in range(50):
+        position = (1e-5 * k, -2e-5 * k, 0.1 + 3e-5 * k)
+        rig.send(position, orientation=Rotation.from_rotvec(np.array(twist[3:]) * 1e-3 * k).as_quat(), twist=twist)
+    found = goal(rig)
+    np.testing.assert_allclose(found["goal_velocity"], 3.0 * workspace.apply(twist[:3]), rtol=1e-9)
+    np.testing.assert_allclose(found["goal_angular_velocity"], workspace.apply(twist[3:]), rtol=1e-9)
+    assert rig.command(CommandKind.CLUTCH, 1) == Reason.NONE
+    rig.send(twist=twist)
+    found = goal(rig)
+    assert not found["goal_velocity"].any() and not found["goal_angular_velocity"].any()
+    assert found["stiffness"] > 0.0
+
+
+def test_without_a_pose_no_spring_holds_the_tool():
+    rig = Rig(block_model(turning=1e-4))
+    rig.silence(3)
+    assert goal(rig)["stiffness"] == 0.0
+    rig.command(CommandKind.LEASE)
+    rig.send()
+    assert goal(rig)["stiffness"] > 0.0
+    rig.command(CommandKind.RELEASE)
+    rig.silence(3)
+    assert goal(rig)["stiffness"] == 0.0
 
 
 def test_nobody_can_swing_the_tool_out_of_the_world():

@@ -4,8 +4,6 @@ Hands come over the wire, one tick per sample; the log is the recorder's. The ju
 poses them with numpy and decides in exact integers: it knows nothing of the mechanics.
 """
 
-import contextlib
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +11,14 @@ import numpy as np
 import pybullet_data
 import pytest
 import trimesh
-from daemons import DaemonProcess
+from daemons import DaemonProcess, late_recorder
 from scipy.spatial.transform import Rotation
 
 from bridge.client import Client
 from bridge.hands import run_hand
 from bridge.log.reader import read_log
-from bridge.log.recorder import Recorder, collect_attachments
 from bridge.log.reexec import reexecute
 from bridge.recordings import read_recording
-from bridge.ring import RingReader
 from tools.exact.intersect import judge, posed
 
 BAG = Path(__file__).resolve().parents[3] / "shared" / "data" / "virtuose" / "left.bag"
@@ -76,29 +72,6 @@ seconds = 0.5
 def file_triangles(name: str, scale: float) -> np.ndarray:
     mesh = trimesh.load(Path(pybullet_data.getDataPath()) / name, force="mesh", process=False)
     return np.asarray(mesh.triangles, dtype=float) * scale
-
-
-@contextlib.contextmanager
-def late_recorder(daemon: DaemonProcess, path: Path):
-    """A second recorder, which begins in the middle of the run."""
-    done = threading.Event()
-    with RingReader(daemon.runtime.ring_path) as ring:
-        ring.seek_newest()
-        recorder = Recorder(path, collect_attachments(daemon.runtime.path), lambda *_: None, {})
-        recorder.attach(ring)
-
-        def record() -> None:
-            while not done.wait(0.02):
-                recorder.step()
-
-        thread = threading.Thread(target=record)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
-            assert recorder.finish()
 
 
 def piece(seconds: float):

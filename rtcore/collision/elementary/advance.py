@@ -37,6 +37,7 @@ from typing import Any
 from numba import njit
 
 from rtcore.collision.features import FACE, along, point_triangle, segment_segment
+from rtcore.kernels import inner
 from rtcore.motion import path_bound, relative_bounds, relative_pose, relative_twist
 from rtcore.spatial import (
     Quaternion,
@@ -109,13 +110,13 @@ def rounding_pad(relative: Any, first: Vector, second: Vector, radius: float) ->
     return PAD * extent
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _unit(v: Vector) -> Vector:
     size = length(v)
     return scaled(v, 1.0 / size) if size > 0.0 else v
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _across(v: Vector, edge: Vector) -> Vector:
     """The part of v across the edge. Of a small difference v the rounding along a long edge would tilt its plane."""
     square = dot(edge, edge)
@@ -192,7 +193,7 @@ def ball(corners: Corners) -> tuple[Vector, float]:
     return middle, max(length(subtract(p, middle)), length(subtract(q, middle)), length(subtract(r, middle)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _root(gap: float, rate: float, acceleration: float) -> float:
     """How long gap + rate h - acceleration h^2 / 2 >= 0 holds from h = 0 on: 0 if not at all, infinite if for ever."""
     if not gap >= 0.0:
@@ -203,7 +204,7 @@ def _root(gap: float, rate: float, acceleration: float) -> float:
     return (rate + radical) / acceleration if acceleration > 0.0 else math.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _carried_step(
     a: Corners, c: Corners, count: int, direction: Vector, margin: float, there: Vector, twist: Twist, bounds: Bounds
 ) -> float:
@@ -226,7 +227,7 @@ def _carried_step(
     return step
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _crossing_step(
     a: Corners, c: Corners, direction: Vector, distance: float, kept: float, pad: float, twist: Twist, bounds: Bounds
 ) -> float:
@@ -254,7 +255,7 @@ def _crossing_step(
     return _root((distance - kept) * sine - pad, rate, bend)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _first_step(relative: Any, first: Vector, second: Vector, radius: float, gap: float, limit: float) -> float:
     """An advance from 0 in which the paths of both features, within `radius` of a point each, are less than the gap.
 
@@ -313,7 +314,7 @@ def kept_distance(distance: float, separation: float, tolerance: float, pad: flo
     return max(level, 4.0 * pad) if separation > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _second_step(
     relative: Any,
     shape: int,
@@ -344,7 +345,7 @@ def _second_step(
     return step
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _facing(normal: Vector, a: Corners, c: Corners) -> Vector:
     """The normal or its opposite, whichever goes from the points a to the points c."""
     way = dot(normal, subtract(add(add(c[0], c[1]), c[2]), add(add(a[0], a[1]), a[2])))
@@ -492,7 +493,7 @@ def prepared(relative: Any, a: Corners, b: Corners, limit: float) -> tuple[Corne
     return c, motion_bounds(relative, first, first_radius, second, second_radius, limit)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _alone(
     relative: Any,
     shape: int,

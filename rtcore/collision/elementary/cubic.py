@@ -37,6 +37,7 @@ from rtcore.collision.elementary.advance import (
 )
 from rtcore.collision.elementary.advance import first_approach as advanced
 from rtcore.collision.elementary.interval import MAX_LEVEL, following
+from rtcore.kernels import inner
 from rtcore.motion import STILL, TAN_HALF, relative_pose
 from rtcore.spatial import cross, dot, length, subtract
 
@@ -109,13 +110,13 @@ def crosses_once(p: Cubic, pad: float) -> bool:
     return not (sign * p[1] < 0.0 and sign * p[2] > 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _time(angle: float, tangent: float, v: float) -> float:
     """The time at which tan(a / 2) / tan(W / 2) is v."""
     return 2.0 * math.atan(tangent * v) / angle if tangent > 0.0 else v
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _carry(relative: Any, b: Corners, u: float) -> Corners:
     """Three points of the second in the first's frame at u."""
     position, orientation = relative_pose(relative, u)
@@ -126,7 +127,7 @@ def _carry(relative: Any, b: Corners, u: float) -> Corners:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _sizes(shape: int, a: Corners, b: Corners) -> tuple[float, float, float]:
     """Return (|edge|, |edge|, bound on |edge x edge|) of the triple product; the last is exact for faces."""
     if shape == EDGE_EDGE:
@@ -195,7 +196,7 @@ def first_approach(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _descend(
     relative: Any,
     shape: int,

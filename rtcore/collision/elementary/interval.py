@@ -38,6 +38,7 @@ from rtcore.collision.elementary.advance import (
     taxicab,
 )
 from rtcore.collision.features import along
+from rtcore.kernels import inner
 from rtcore.motion import STILL, circling_at, laws, pose, rates
 from rtcore.spatial import Vector, cross, dot, length, scaled, subtract, vector
 
@@ -123,7 +124,7 @@ def sine_range(x0: float, x1: float) -> Interval:
     return min(s0, s1) - ULPS, min(top + ULPS, 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _turned(motion: Any, u0: float, u1: float) -> tuple[Interval, Interval]:
     """Ranges of the cosine and sine of the angle turned by over [u0, u1]."""
     a0 = laws(motion.kind, motion.angle, u0)[0]
@@ -131,7 +132,7 @@ def _turned(motion: Any, u0: float, u1: float) -> tuple[Interval, Interval]:
     return cosine_range(a0, a1), sine_range(a0, a1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pivot_range(motion: Any, u0: float, u1: float) -> Box:
     """Box of the pivot's way from its place at u = 0, scene, over [u0, u1]."""
     a0, ratio0, share0 = laws(motion.kind, motion.angle, u0)
@@ -159,7 +160,7 @@ def _pivot_range(motion: Any, u0: float, u1: float) -> Box:
     return (x[0], y[0], z[0]), (x[1], y[1], z[1])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _combined(i: float, x: Interval, j: float, y: Interval, k: float, z: Interval) -> Interval:
     """i x + j y + k z over three intervals."""
     p = times(i, x)
@@ -168,7 +169,7 @@ def _combined(i: float, x: Interval, j: float, y: Interval, k: float, z: Interva
     return p[0] + q[0] + r[0], p[1] + q[1] + r[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _vector_range(motion: Any, v: Vector, cosine: Interval, sine: Interval) -> Box:
     """Box of a vector of the body that is v at u = 0, scene, while the body turns."""
     axis = vector(motion.axis)
@@ -197,7 +198,7 @@ def _point_range(motion: Any, x: Vector, u0: float, u1: float) -> Box:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _edge_range(motion: Any, v: Vector, u0: float, u1: float) -> Box:
     """Box over [u0, u1] of an edge of the body that is v at u = 0, scene."""
     if motion.kind == STILL:
@@ -206,7 +207,7 @@ def _edge_range(motion: Any, v: Vector, u0: float, u1: float) -> Box:
     return _vector_range(motion, v, cosine, sine)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _function_range(relative: Any, shape: int, a: Corners, b: Corners, u0: float, u1: float) -> tuple[Interval, float]:
     """Return the range of the triple product of two features over [u0, u1], and a bound on |gap vector| there.
 
@@ -229,7 +230,7 @@ def _function_range(relative: Any, shape: int, a: Corners, b: Corners, u0: float
     return triple_range(gap, e, f), max(taxicab(gap[0]), taxicab(gap[1]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _rate_range(motion: Any, direction: Vector, x: Vector, u0: float, u1: float) -> Interval:
     """Range over [u0, u1] of the velocity along a direction (scene) of the body's point that is at x at u = 0."""
     if motion.kind == STILL:
@@ -248,7 +249,7 @@ def _rate_range(motion: Any, direction: Vector, x: Vector, u0: float, u1: float)
     return lift[0] + round_[0], lift[1] + round_[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _points(shape: int) -> tuple[int, int]:
     """Numbers of points of the first's and the second's feature."""
     if shape == EDGE_EDGE:
@@ -258,7 +259,7 @@ def _points(shape: int) -> tuple[int, int]:
     return 3, 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _least_gap(
     relative: Any,
     shape: int,
@@ -285,7 +286,7 @@ def _least_gap(
     return least
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _placed(motion: Any, corners: Corners, u: float) -> Corners:
     """Three points of a body (body frame) in the scene at u."""
     position, orientation = pose(motion, u)

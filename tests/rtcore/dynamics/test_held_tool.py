@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from haptics.snapshot import pack_snapshot, unpack_snapshot
 from haptics.tables import TOUCH
-from rtcore.dynamics.constrained import OPENING, YIELDING
+from rtcore.dynamics.position_pass import OPENING, YIELDING
 from rtcore.mesh_tool import STANDSTILL
 from rtcore.tables import DEADBAND, RESTICK_TICKS
 

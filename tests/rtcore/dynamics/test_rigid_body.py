@@ -138,6 +138,22 @@ def test_any_body_against_another_integrator():
             np.testing.assert_allclose(after, end.apply(found[:3]), rtol=0.0, atol=slack + 2e-13)
 
 
+def test_energy_is_kept_where_a_tick_holds_many_turns():
+    """No screw shows that; the body turns about its momentum, and back."""
+    rng = np.random.default_rng(4)
+    for angle in (10.0, 1e3, 1e6):
+        for _ in range(20):
+            inertia = random_inertia(rng)
+            orientation = quaternion(rng.normal(size=3))
+            angular = rng.normal(size=3)
+            angular *= angle / np.linalg.norm(angular)
+            momentum = world_inertia(orientation, inertia) @ angular
+            turn, after = body.spin(orientation, inertia, tuple(momentum.tolist()), 1.0)
+            assert momentum @ after == pytest.approx(momentum @ angular, rel=1e-12)
+            assert np.linalg.norm(np.cross(turn, momentum)) < 1e-9 * np.linalg.norm(momentum)
+            assert np.linalg.norm(turn) <= np.pi
+
+
 def test_energy_is_kept_by_any_body_at_any_rate():
     """A tick of up to half a turn changes the energy by rounding only; back in time it ends where it began."""
     rng = np.random.default_rng(3)

@@ -1,0 +1,147 @@
+"""Bodies that move in a whole daemon: they are seen from outside, and its logs give the same bits from wherever."""
+
+import os
+import signal
+import time
+
+import msgpack
+import numpy as np
+import pytest
+import zmq
+from daemons import DaemonProcess, late_recorder
+
+from bridge.hands import run_hand
+from bridge.log.reader import read_log
+from bridge.log.reexec import reexecute
+from bridge.ring import RingReader
+
+CONFIG = """
+[scene]
+eps_alert = 2e-5
+eps_safety = 5e-5
+eps_break = 1e-4
+
+[[scene.body]]
+name = "table"
+primitive = "box"
+size = [0.4, 0.4, 0.04]
+pose = { position = [0.0, 0.0, -0.02] }
+
+[tool]
+primitive = "box"
+size = [0.03, 0.03, 0.03]
+start = [-0.06, 0.0, 0.0165]
+
+[coupling]
+ramp_up_ms = 50.0
+"""
+
+BOX = """
+[[scene.body]]
+name = "{0}"
+primitive = "box"
+size = [0.03, 0.03, 0.03]
+density = 600.0
+motion = "{1}"
+pose = {{ position = {2} }}
+"""
+
+pytestmark = pytest.mark.slow
+
+MOVING = (1, 3, 4, 5)
+"""Ids of the bodies that move."""
+
+BODIES = "".join(
+    (
+        BOX.format("lower", "free", [0.0, 0.0, 0.01505]),
+        BOX.format("held", "held", [0.15, 0.15, 0.2]).replace("density = 600.0", ""),
+        BOX.format("upper", "free", [0.004, 0.002, 0.04515]) + "restitution = 0.3",
+        BOX.format("sled", "kinematic", [0.12, 0.0, 0.01515]).replace(
+            "density = 600.0", "velocity = [-0.05, 0.0, 0.0]"
+        ),
+        BOX.format("falling", "free", [0.01, -0.005, 0.12]) + "angular_velocity = [3.0, 1.0, 2.0]",
+    )
+)
+
+SCRIPT = """
+[[step]]
+to = [0.02, 0.0, 0.0165]
+seconds = 0.7
+
+[[step]]
+to = [-0.03, 0.01, 0.0165]
+seconds = 0.4
+
+[[step]]
+to = [0.03, 0.0, 0.03]
+seconds = 0.6
+"""
+
+
+def start(base, clocking: str, **options) -> DaemonProcess:
+    (base / "script.toml").write_text(SCRIPT)
+    extra = f'{BODIES}\n[rates]\nclocking = "{clocking}"\n'
+    return DaemonProcess(extra, scene=CONFIG, base=base, **options).wait_ready()
+
+
+def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_base):
+    whole, late = tmp_path / "whole.mcap", tmp_path / "late.mcap"
+    with start(short_base, clocking="triggered", log=str(whole)) as daemon:
+        script = short_base / "script.toml"
+        assert run_hand("scripted", daemon=daemon.name, script=script).ended == "finished"
+        with late_recorder(daemon, late):
+            again = run_hand("scripted", daemon=daemon.name, script=script)
+        assert again.ended == "finished"
+        assert daemon.stop() == 0
+        assert daemon.summary()["compiles"] == 0
+    log = read_log(whole)
+    report = log.records["output"]["report"]
+    assert log.body_ids == MOVING and report["body_contacts"].max() > 8
+    assert np.linalg.norm(log.records["output"]["wrench"][:, :3], axis=1).max() > 0.3
+    first, last = log.bodies[0], log.bodies[-1]
+    assert np.linalg.norm(last["position"] - first["position"], axis=1).min() > 0.01, "each of them went somewhere"
+    for path, begins in ((whole, 1), (late, 1000)):
+        result = reexecute(path)
+        assert (result.ticks_differing, result.bytes_differing) == (0, 0)
+        assert result.ticks > 300 and result.body_states == result.ticks * len(MOVING)
+        assert read_log(path).records["tick"][0] >= begins
+
+
+def test_bodies_fall_while_nobody_is_there_and_a_new_recorder_goes_on(tmp_path, short_base):
+    """Free clocking, no client: gravity does not wait for one. Poses on the state socket are those of the log."""
+    path = tmp_path / "a.mcap"
+    context = zmq.Context()
+    with start(short_base, clocking="free", log=str(path)) as daemon:
+        socket = context.socket(zmq.SUB)
+        socket.set(zmq.SUBSCRIBE, b"")
+        socket.connect(daemon.facts["endpoints"]["state"])
+        with RingReader(daemon.runtime.ring_path, register=False) as ring:
+            recorder = next(row["pid"] for row in ring.readers() if _is_recorder(row["pid"]))
+            time.sleep(1.2)
+            os.kill(recorder, signal.SIGKILL)
+            time.sleep(2.5)
+        seen = []
+        while socket.poll(100) and len(seen) < 30:
+            seen.append(msgpack.unpackb(socket.recv()))
+        assert daemon.stop() == 0
+    context.destroy(linger=0)
+    second = tmp_path / "a.restart1.mcap"
+    for log in (path, second):
+        result = reexecute(log)
+        assert (result.ticks_differing, result.bytes_differing) == (0, 0) and result.ticks > 300
+    log = read_log(second)
+    rows = {int(tick): row for row, tick in enumerate(log.records["tick"])}
+    compared = 0
+    for message in seen:
+        row = rows.get(message["tick"])
+        if row is None:
+            continue
+        assert [body["body_id"] for body in message["bodies"]] == list(MOVING)
+        assert [body["position"] for body in message["bodies"]] == log.bodies[row]["position"].tolist()
+        compared += 1
+    assert compared > 10
+
+
+def _is_recorder(pid: int) -> bool:
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return b"bridge.log.recorder" in file.read()
