@@ -549,13 +549,6 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
     report.start_residual = _judge(problem, first, last, rho)
     report.residual = report.start_residual
     report.sweeps_used = 0
-    if not report.start_residual < math.inf:
-        # Steps about impulses that gain energy find more of the kind.
-        for i in range(first, last):
-            for k in range(3):
-                problem.equations[i].impulse[k] = 0.0
-        relative_velocity(problem, first, last)
-        report.residual = _judge(problem, first, last, rho)
     best.keep(problem, first, last, work.best)
     soft = TRIAL
     while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
