@@ -28,7 +28,7 @@ SETTLE = 20
 """First steps, in which fronts are made; they belong to no time."""
 
 
-def tower_world(masses: tuple[float, ...], budget: tuple[int, int, int] = FULL) -> World:
+def tower_world(masses: tuple[float, ...], budget: tuple[int, int, int, int] = FULL) -> World:
     """Boxes of these masses (kg) one on the other, each at the gap at rest."""
     gap = EPS[1]
     shape = block(EDGE, EDGE, EDGE)

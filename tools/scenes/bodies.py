@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bridge.config import Budget
 from rtcore.dynamics.inertia import REST_SPEED, body_inertia, mesh_inertia
 from rtcore.geometry.mass import mass_properties
 from rtcore.geometry.tree import build_tree
@@ -23,9 +24,10 @@ from tools.scenes.mesh import Mesh, box, lathe
 
 EPS = (2e-5, 5e-5, 1e-4)
 """Alert, safety and break distance of scenes that are some decimetres large, m."""
-FULL = (20_000, 8, 50)
-"""Units, passes and sweeps that a daemon has unless told otherwise."""
-PLENTY = (2_000_000, 8, 1000)
+_USUAL = Budget()
+FULL = (_USUAL.units, _USUAL.passes, _USUAL.sweeps, _USUAL.visits)
+"""Units, passes, sweeps and visits that a daemon has unless told otherwise."""
+PLENTY = (2_000_000, 8, 1000, 0)
 """As much as a scene may need whose truth and not whose time is asked for."""
 GRAVITY = (0.0, 0.0, -9.81)
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
@@ -101,7 +103,7 @@ class World:
         *,
         eps: tuple[float, float, float] = EPS,
         dt: float = 1e-3,
-        budget: tuple[int, int, int] = PLENTY,
+        budget: tuple[int, int, int, int] = PLENTY,
         tool: Mesh | None = None,
         tool_at: Sequence[float] = PARKED,
         tool_mass: float = 0.0,
@@ -148,7 +150,7 @@ class World:
         self.entry = make_input(0.0)
         self.entry["goal_position"][0] = tool_at
         self.budget = np.zeros(1, BUDGET)
-        self.budget[0] = (*budget, 0)
+        self.budget[0] = budget
         self.reports = np.zeros(1, STEP_REPORT)
         self.free = np.flatnonzero(self.model.bodies["kind"] == FREE)
         self.ticks = 0

@@ -126,7 +126,7 @@ def rolling(seconds: float, direction: float = 0.0, sides: int = 4096) -> Truth:
         for k in range(5):
             place = (0.4 * (i - 2)) * along + (0.4 * (k - 2)) * across + [0.0, 0.0, 0.2 + low + 2.0 * GAP]
             solids.append(Solid(mesh, place, turn, mass=light, moments=(moment,) * 3, friction=above))
-    world = World(solids, budget=(1_000_000, 8, 100))
+    world = World(solids, budget=(1_000_000, 8, 100, 0))
     world.run(20)
     ticks = round(seconds / world.dt)
     begun = world.velocities @ along
