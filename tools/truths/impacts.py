@@ -27,7 +27,7 @@ def zeno(height: float = 1.0, restitution: float = 0.5) -> Truth:
     """A ball that is dropped bounces ever faster and lies still after a finite time.
 
     A bounce is found to the tick, and the last ones, slower than REST_SPEED, are left out: the bar is what these would
-    take, and half a tick for each of the others.
+    take, and half a tick for each of those before.
     """
     ball = Solid(
         _flat_below(RADIUS),
@@ -53,11 +53,13 @@ def zeno(height: float = 1.0, restitution: float = 0.5) -> Truth:
     ledger = world.keep_books(2500, look)
     truth = math.sqrt(2.0 * height / G) * (1.0 + restitution) / (1.0 - restitution)
     left_out = 2.0 * REST_SPEED / G * restitution / (1.0 - restitution)
-    bar = left_out + 0.5 * world.dt * (len(speeds) + 1)
+    count = math.ceil(math.log(REST_SPEED / math.sqrt(2.0 * G * height)) / math.log(restitution))
+    bar = left_out + 0.5 * world.dt * (count + 1)
     energies = np.array(speeds[:4]) ** 2 / (2.0 * G * height)
     wanted = restitution ** (2.0 * np.arange(1, len(energies) + 1))
     more: dict[str, Any] = {
         "bounces": len(speeds),
+        "bounces_truth": count,
         "energy_after_bounce_error": float(f"{np.abs(energies / wanted - 1.0).max():.2g}"),
         "gap_at_rest_m": float(world.positions[1, 2] - 0.9 * RADIUS),
         **books(ledger),

@@ -63,11 +63,12 @@ def test_cards_slip_on_a_smoother_floor():
     assert truth.ok, truth
 
 
-@pytest.mark.xfail(strict=True, reason="the position pass lifts a rolling wheel: contacts ahead of it are not chosen")
+@pytest.mark.xfail(strict=True, reason="the corner that comes next is no contact: the wheel sinks while it rolls")
 @pytest.mark.parametrize("speed", [0.05, 0.2])
-def test_a_wheel_that_rolls_gains_no_energy(speed):
+def test_a_wheel_rolls_on_as_it_did(speed):
+    """At its height, at its speed: of 4096 sides, it may lose 1e-4 of its energy on the way."""
     radius, share = 0.1, 0.4
-    mesh = wheel(radius, 0.1, 1024)
+    mesh = wheel(radius, 0.1, 4096)
     low = -float(mesh.vertices[:, 2].min())
     body = Solid(
         mesh,
@@ -78,9 +79,9 @@ def test_a_wheel_that_rolls_gains_no_energy(speed):
         velocity=(speed, 0.0, 0.0, 0.0, speed / radius, 0.0),
     )
     world = World([floor(0.8), body])
-    kinetic = 0.5 * (1.0 + share) * speed**2
-    ledger = world.keep_books(500)
-    assert ledger.gain < 1e-4 * kinetic
+    world.run(500)
+    assert world.positions[1, 2] == pytest.approx(low + GAP, abs=1e-6)
+    assert world.velocities[1, 0] == pytest.approx(speed, rel=2e-3)
 
 
 def test_balls_roll_on_a_box_that_is_pulled():
