@@ -54,7 +54,9 @@ LEAST_PAIR_FRONT = 256
 CONTACTS_PER_BODY = 16
 """Contacts that there is room for, per body that moves, besides those of the tool."""
 BLOCKS_PER_CONTACT = 32
-"""Blocks of the Delassus operator that there is room for, per contact."""
+"""Blocks of the Delassus operator that there is room for, per contact of bodies..."""
+LEAST_BLOCKS = 1 << 18
+"""... but in any case as many, if so many contacts can be: where all rest on one body each is coupled with all."""
 
 FIRST_SORT = 1 << 30
 """Units for the broad phase's first sort, which is long and belongs before the first tick."""
@@ -156,6 +158,7 @@ def make_state(
     moving = moving_bodies(model.bodies)
     contacts = (MAX_CONTACTS + CONTACTS_PER_BODY * len(moving)) if yields else 0
     blocks = MAX_CONTACTS**2 + BLOCKS_PER_CONTACT * CONTACTS_PER_BODY * len(moving)
+    blocks = max(blocks, min(contacts**2, LEAST_BLOCKS))
     problem = make_problem(len(moving) + 1, contacts, blocks if yields else 0)
     state = State(
         proxy=np.zeros(1, PROXY),

@@ -20,6 +20,8 @@ MODULES = (
     "ccd_ablations",
     "contact_problems",
     "motion_space",
+    "tower",
+    "contact_truths",
 )
 
 

@@ -1,0 +1,214 @@
+"""Truths of impacts: a bouncing ball and its end in time, many balls without loss, rows of balls, heaps of balls."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tools.scenes.bodies import EPS, Solid, World, block, floor, icosphere
+from tools.scenes.mesh import Mesh
+from tools.truths.truth import Truth, books
+
+G = 9.81
+GAP = EPS[1]
+"""Gap at rest, m."""
+RADIUS = 0.1
+REST_SPEED = 0.02
+"""Slower approaches do not bounce, m/s: twice what gravity adds in a tick."""
+
+
+def _flat_below(radius: float) -> Mesh:
+    """A ball whose lowest part is cut off, at 0.9 of its radius: one that lands on a corner falls over."""
+    ball = icosphere(radius, 2)
+    return Mesh(np.maximum(ball.vertices, [-radius, -radius, -0.9 * radius]), ball.faces)
+
+
+def zeno(height: float = 1.0, restitution: float = 0.5) -> Truth:
+    """A ball that is dropped bounces ever faster and lies still after a finite time.
+
+    A bounce is found to the tick, and the last ones, slower than REST_SPEED, are left out: the bar is what these would
+    take, and half a tick for each of those before.
+    """
+    ball = Solid(
+        _flat_below(RADIUS),
+        (0.0, 0.0, 0.9 * RADIUS + GAP + height),
+        mass=1.0,
+        friction=0.0,
+        restitution=restitution,
+        rest_speed=REST_SPEED,
+    )
+    world = World([floor(0.0), ball])
+    speeds, last = [], 0.0
+    before = 0.0
+
+    def look(tick: int) -> None:
+        nonlocal before, last
+        now = float(world.state.velocities["linear"][1, 2])
+        if before < 0.0 < now - 1e-6:
+            speeds.append(now)
+        if abs(now) > 1e-6:
+            last = world.time
+        before = now
+
+    ledger = world.keep_books(2500, look)
+    truth = math.sqrt(2.0 * height / G) * (1.0 + restitution) / (1.0 - restitution)
+    left_out = 2.0 * REST_SPEED / G * restitution / (1.0 - restitution)
+    count = math.ceil(math.log(REST_SPEED / math.sqrt(2.0 * G * height)) / math.log(restitution))
+    bar = left_out + 0.5 * world.dt * (count + 1)
+    energies = np.array(speeds[:4]) ** 2 / (2.0 * G * height)
+    wanted = restitution ** (2.0 * np.arange(1, len(energies) + 1))
+    more: dict[str, Any] = {
+        "bounces": len(speeds),
+        "bounces_truth": count,
+        "energy_after_bounce_error": float(f"{np.abs(energies / wanted - 1.0).max():.2g}"),
+        "gap_at_rest_m": float(world.positions[1, 2] - 0.9 * RADIUS),
+        **books(ledger),
+    }
+    return Truth(last, truth, abs(last - truth), float(f"{bar:.3g}"), "s until it lies still", more)
+
+
+def bouncing(seconds: float = 20.0, side: int = 7) -> Truth:
+    """Balls of 10 kg that bounce without loss from 5 m keep their energy (SimBenchmark, bouncing).
+
+    The error is the root of SimBenchmark's, the mean square over all steps. Its source: velocities are those of the
+    end of a step (symplectic Euler), by which the energy swings by m g^2 t dt / 2 within each flight.
+    """
+    height = 5.0
+    mesh = icosphere(RADIUS, 1)
+    solids = [floor(0.0, 60.0, restitution=1.0)]
+    for i in range(side):
+        for k in range(side):
+            place = (0.5 * i, 0.5 * k, RADIUS + GAP + height)
+            solids.append(Solid(mesh, place, mass=10.0, friction=0.0, restitution=1.0))
+    world = World(solids, eps=EPS)
+    begun = world.energy
+    ledger = world.keep_books(round(seconds / world.dt))
+    error = float(np.sqrt(np.mean((np.array(ledger.energy) - begun) ** 2)))
+    fall = math.sqrt(2.0 * height / G)
+    swing = side * side * 10.0 * G * G * fall * world.dt / 2.0
+    more = {
+        "simbenchmark_error": float(f"{error**2:.3g}"),
+        "swing_of_the_scheme_J": float(f"{swing:.3g}"),
+        "energy_J": float(f"{begun:.6g}"),
+        "last_J": float(f"{ledger.energy[-1] - begun:.3g}"),
+        **books(ledger),
+    }
+    return Truth(float(ledger.energy[-1]), begun, error, float(f"{swing:.3g}"), "energy, J; error: RMS", more)
+
+
+# Rows of balls.
+
+
+def _row(gap: float, between: float, bodies: int, walls: float = 0.0) -> World:
+    """A row of cubes of 1 kg without weight and friction, the first one at 1 m/s, `between` m off the second.
+
+    They lose nothing at impacts. gap: between the others, m; walls: distance of one beyond each end, m, 0 for none.
+    """
+    edge = 0.1
+    shape = block(edge, edge, edge)
+    solids = []
+    for i in range(bodies):
+        speed = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0) if i == 0 else (0.0,) * 6
+        place = (i * (edge + gap) + (between - gap if i > 0 else 0.0), 0.0, 0.0)
+        solids.append(Solid(shape, place, mass=1.0, friction=0.0, restitution=1.0, velocity=speed))
+    if walls > 0.0:
+        last = (bodies - 1) * (edge + gap) + between - gap
+        for axis in range(3):
+            size = [2.0 * last] * 3
+            size[axis] = 0.2
+            low, high = (-walls, last + walls) if axis == 0 else (-walls, walls)
+            for x in (low - 0.5 * edge - 0.1, high + 0.5 * edge + 0.1):
+                place = [0.5 * last, 0.0, 0.0]
+                place[axis] = x
+                solids.append(Solid(block(*size), place, friction=0.0, restitution=1.0))
+    return World(solids, (0.0, 0.0, 0.0))
+
+
+def cradle(bodies: int = 5) -> Truth:
+    """Newton's cradle, its bodies a little apart: one comes in, one goes out and takes all.
+
+    Cubes that slide face to face take the place of hanging balls: without joints, what is left of a cradle is a row of
+    impacts.
+    """
+    world = _row(0.005, 0.02, bodies)
+    ledger = world.keep_books(120)
+    speeds = world.velocities[:bodies, 0]
+    wanted = np.zeros(bodies)
+    wanted[-1] = 1.0
+    error = float(np.abs(speeds - wanted).max())
+    return Truth(float(speeds[-1]), 1.0, error, 1e-10, "speed of the last, m/s; error: of any", books(ledger))
+
+
+def cradle_in_touch(bodies: int = 5) -> Truth:
+    """The same in touch: one impact of all. Newton's law at all contacts at once does not send the last one off alone.
+
+    It asks of each contact that it parts at the speed with which it came together: the others go on as one.
+    """
+    world = _row(GAP, 0.05, bodies)
+    ledger = world.keep_books(200)
+    wanted = np.full(bodies, 2.0 / bodies)
+    wanted[0] = 2.0 / bodies - 1.0
+    speeds = world.velocities[:bodies, 0]
+    error = float(np.abs(speeds - wanted).max())
+    more = {"velocities": np.round(speeds, 6).tolist(), **books(ledger)}
+    return Truth(float(speeds[-1]), float(wanted[-1]), error, 1e-9, "speed of the last, m/s; error: of any", more)
+
+
+def cradle_in_a_box(seconds: float = 60.0, bodies: int = 5) -> Truth:
+    """A row of cubes in a closed box, for a minute: they tumble soon, and never have more energy than at the start."""
+    world = _row(0.005, 0.02, bodies, 0.1)
+    begun = world.energy
+    ledger = world.keep_books(round(seconds / world.dt))
+    gain = max(ledger.energy) / begun - 1.0
+    more = {"simulated_s": seconds, **books(ledger)}
+    return Truth(max(ledger.energy), begun, max(gain, 0.0), 1e-10, "energy, J, at most, relative", more)
+
+
+# Heaps of balls.
+
+
+def heap(seconds: float = 10.0, side: int = 6, restitution: float = 0.0) -> Truth:
+    """A cube of balls of 10 kg that falls down (SimBenchmark, 666): penetration, or energy if nothing is lost."""
+    random = np.random.default_rng(42)
+    mesh = icosphere(RADIUS, 2)
+    lift = 1.101 if restitution > 0.0 else 0.11
+    solids = [floor(0.0, 40.0, restitution=restitution)]
+    for i in range(side):
+        for k in range(side):
+            for m in range(side):
+                place = 0.21 * np.array([i, k, m]) + random.uniform(-1e-3, 1e-3, 3) + [0.0, 0.0, lift]
+                solids.append(Solid(mesh, place, mass=10.0, friction=0.0, restitution=restitution))
+    world = World(solids)
+    begun = world.energy
+    deep: list[float] = []
+    centre = slice(1, None)
+
+    def look(tick: int) -> None:
+        if tick % 10 == 0:
+            deep.append(_deepest(world.positions[centre]))
+
+    ledger = world.keep_books(round(seconds / world.dt), look)
+    more = {"simulated_s": seconds, "balls": side**3, **books(ledger)}
+    if restitution == 0.0:
+        worst = max(0.0, -min(deep))
+        more["farthest_in_m"] = worst
+        # Balls of triangles lie inside of theirs: at less than the distance of two balls they need not meet.
+        low = float(world.positions[centre, 2].min()) - _inradius(mesh)
+        return Truth(worst, 0.0, max(0.0, -low), 0.0, "deepest a mesh is in the floor, m", more)
+    error = float(np.sqrt(np.mean((np.array(ledger.energy) - begun) ** 2)))
+    more["simbenchmark_error"] = float(f"{error**2:.3g}")
+    bar = side**3 * 10.0 * G * G * math.sqrt(2.0 * (lift + 0.21 * side) / G) * world.dt / 2.0
+    return Truth(ledger.energy[-1], begun, error, float(f"{bar:.3g}"), "energy, J; error: RMS", more)
+
+
+def _inradius(mesh: Mesh) -> float:
+    """Distance of the nearest face of a mesh from its origin, m."""
+    a, b, c = np.moveaxis(mesh.vertices[mesh.faces], 1, 0)
+    normal = np.cross(b - a, c - a)
+    return float((np.einsum("ij,ij->i", normal, a) / np.linalg.norm(normal, axis=1)).min())
+
+
+def _deepest(places: np.ndarray) -> float:
+    """Least distance of two centres less twice the radius, m."""
+    apart = np.linalg.norm(places[:, None] - places[None], axis=2)
+    return float(apart[np.triu_indices(len(places), 1)].min() - 2.0 * RADIUS)
