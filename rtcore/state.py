@@ -86,6 +86,8 @@ class Pairs(NamedTuple):
     """(n_bodies + 2,) i4: where the contacts of each island begin, and end; nothing in it survives a step."""
     carried: np.ndarray
     """(n_bodies + 1,) i4: 1 for a body that a contact pushes in this step; nothing in it survives a step."""
+    struck: np.ndarray
+    """(n_bodies + 1,) i4: 1 for a body that bounces in this step; nothing in it survives a step."""
     bent: np.ndarray
     """(n_bodies + 1,) i4: 1 where the screw of a body begins with its velocity; nothing in it survives a step."""
     starts: np.ndarray
@@ -235,6 +237,7 @@ def _make_pairs(model: Model, contacts: int) -> Pairs:
         groups=np.zeros(n + 1, np.int32),
         bounds=np.zeros(n + 2, np.int32),
         carried=np.zeros(n + 1, np.int32),
+        struck=np.zeros(n + 1, np.int32),
         bent=np.zeros(n + 1, np.int32),
         starts=np.zeros(n + 2, np.int32),
         times=np.zeros(n + 1),

@@ -55,6 +55,7 @@ def constrain(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vect
     """
     for body_id in range(len(state.pairs.carried)):
         state.pairs.carried[body_id] = 0
+        state.pairs.struck[body_id] = 0
     collect_contacts(model, state, wanted, report)
     load_movers(model, state, wanted, shift, turn)
     write_equations(model, state, report)
@@ -139,7 +140,7 @@ def _load_impacts(model: tuple, state: tuple, report: Any) -> None:
                 # It bounces at the start of the step: the kick comes after that, and is none of the fall's.
                 kick = world.dt * dot(vector(world.gravity), _normal_of(problem.equations[i]))
                 kick *= _falls(model, place.second) - _falls(model, place.first)
-                impact.wanted = max(impact.wanted + (1.0 + impact.restitution) * min(kick, 0.0), 0.0)
+                impact.wanted = max(impact.wanted + impact.restitution * min(kick, 0.0), 0.0)
                 problem.equations[i].free[0] = 0.0
                 _at_the_instant(model, state, place.first)
                 _at_the_instant(model, state, place.second)
@@ -163,13 +164,16 @@ def _falls(model: tuple, body_id: int) -> float:
 
 @inner
 def _at_the_instant(model: tuple, state: tuple, body_id: int) -> None:
-    mover = state.pairs.movers[body_id]
-    if mover >= 0 and model.bodies[body_id].kind == FREE:
-        # fmt: off
-        load_mover(
-            state.problem.movers[mover], state.velocities[body_id], state.poses[body_id], model.inertias[body_id], 0.0,
-        )
-        # fmt: on
+    """Give the mover of a body that bounces the velocity of the instant at which the step begins, before its kick."""
+    pairs = state.pairs
+    mover = pairs.movers[body_id]
+    if mover < 0 or model.bodies[body_id].kind != FREE or pairs.struck[body_id] != 0:
+        return
+    pairs.struck[body_id] = 1
+    velocity = state.velocities[body_id]
+    back = scaled(vector(model.world[0].gravity), -model.world[0].dt)
+    put_vector(velocity.linear, add(vector(velocity.linear), back))
+    load_mover(state.problem.movers[mover], velocity, state.poses[body_id], model.inertias[body_id], 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -366,6 +370,10 @@ def _store(model: tuple, state: tuple) -> None:
             mover = state.problem.movers[movers[body_id]]
             velocity = state.velocities[body_id]
             store_mover(velocity, mover, state.poses[body_id], model.inertias[body_id])
+            if state.pairs.struck[body_id] != 0:
+                kick = scaled(vector(model.world[0].gravity), model.world[0].dt)
+                put_vector(velocity.linear, add(vector(velocity.linear), kick))
+                put_vector(mover.velocity[:3], vector(velocity.linear))
             if state.pairs.carried[body_id] != 0 and _rests(model, mover, body_id):
                 set_velocity(velocity, state.poses[body_id], model.inertias[body_id], NOTHING, NOTHING)
                 put_vector(mover.velocity[:3], NOTHING)
