@@ -24,15 +24,11 @@ UNITS_PER_BODY = 8
 a tool gets with some hundred to where it gets with twenty thousand, in more ticks. The broad phase, which comes first,
 takes some per body in each tick and would leave nothing else."""
 
-STALLED = 32
-"""Ticks in a row that end without any motion for want of units, after which one tick gets twice as many, after as many
-more one gets four times as many, and so on up to the configured ones. What a search has opened stays open, so that one
-deep look lets many small ones go on. Large sheets along one another need it: below 3000 units they can stand still."""
-
+LEAST_VISITS_PER_S = 800_000
 LEAST_SWEEPS = 4
-"""Floor of the sweeps, for any number of contacts. Solves start from the impulses of the last tick, so that one sweep
-per tick still converges, over some ticks."""
-
+"""Floor of the visits: 800 in a millisecond, less than a tenth of it, so that the sixteen contacts of a tool keep their
+fifty sweeps; and four sweeps over any number of contacts. Solves start from the impulses of the last tick, so that few
+sweeps per tick still converge, over some ticks."""
 
 MOST = 2**31 - 1
 """What fits into a budget."""
@@ -48,8 +44,8 @@ class Governor:
 
     # fmt: off
     __slots__ = (
-        "_allowed", "_before", "_configured_visits", "_earlier", "_floor_units", "_growth", "_most_sweeps",
-        "_most_units", "_most_visits", "_stalled", "_units", "_visits", "limiting", "sweeps", "units", "visits",
+        "_allowed", "_before", "_configured_visits", "_earlier", "_floor_units", "_floor_visits", "_growth",
+        "_most_sweeps", "_most_units", "_most_visits", "_units", "_visits", "limiting", "sweeps", "units", "visits",
     )
     # fmt: on
 
@@ -66,20 +62,20 @@ class Governor:
         self._most_visits = float(visits if visits > 0 else min(sweeps * contacts, MOST))
         self._configured_visits = visits
         self._floor_units = float(min(units, round(LEAST_UNITS_PER_S * period_ns * 1e-9) + UNITS_PER_BODY * bodies))
+        self._floor_visits = LEAST_VISITS_PER_S * period_ns * 1e-9
         self._units = float(units)
         self._visits = self._most_visits
         self._before = self._earlier = 0.0
-        self._stalled = 0
         self.units = units
         self.sweeps = sweeps
         self.visits = visits
         self.limiting = False
 
-    def learn(self, spent_ns: int, units: int, sweeps: int, contacts: int, islands: int, stalled: bool = False) -> bool:
+    def learn(self, spent_ns: int, units: int, sweeps: int, contacts: int, islands: int) -> bool:
         """Take in a tick; True when the budget of the next one may not be the one of this.
 
         spent_ns: from its start, however late that was, to its end; units, sweeps: used, see STEP_REPORT; contacts:
-        of the tool and of bodies; islands: that they form; stalled: something did not move at all for want of units.
+        of the tool and of bodies; islands: that they form.
         """
         visits = sweeps * contacts / islands if islands > 1 else sweeps * contacts
         work = FIXED_NS + UNIT_NS * units + VISIT_NS * visits
@@ -97,16 +93,7 @@ class Governor:
         else:
             return False
         self._put(contacts)
-        if stalled and self.limiting:
-            self._stalled += 1
-            if self._stalled % STALLED == 0:
-                self._look_deeper()
-        else:
-            self._stalled = 0
         return True
-
-    def _look_deeper(self) -> None:
-        self.units = int(min(self._units * 2.0 ** min(self._stalled // STALLED, 31), self._most_units))
 
     def _cut(self, room: float, units: int, visits: float) -> None:
         """Let a tick like this one take the time allowed. room: ns of work at the prices above."""
@@ -116,7 +103,7 @@ class Governor:
             self._units = max(min(self._units, left / UNIT_NS), self._floor_units)
         left = max(half, room - UNIT_NS * units)
         if VISIT_NS * visits > left:
-            self._visits = max(min(self._visits, left / VISIT_NS), LEAST_SWEEPS)
+            self._visits = max(min(self._visits, left / VISIT_NS), self._floor_visits)
 
     def _grow(self) -> None:
         # Comparisons, here and below: `min` and `max` cost a tenth of a microsecond each, and this runs in every tick.

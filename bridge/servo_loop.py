@@ -24,7 +24,7 @@ from haptics.states import CommandKind, EngagementState, Reason
 from haptics.tables import BODY_SAMPLE, COMMAND, RECORD, SAMPLE, TOUCH
 from rtcore.model import moving_bodies
 from rtcore.state import State
-from rtcore.tables import DEGRADED_SWEEP, MAX_CONTACTS
+from rtcore.tables import MAX_CONTACTS
 
 MAX_MESSAGES = 8
 """Samples read per tick; the rest waits, and its age tells."""
@@ -190,7 +190,6 @@ class Servo:
         self._i8 = self._bytes.cast("q")
         self._u4 = self._bytes.cast("I")
         self._i4 = self._bytes.cast("i")
-        self._f8 = self._bytes.cast("d")
         at = offset_of(RECORD, "input.sample")
         self._sample_place = slice(at, at + SAMPLE.itemsize)
         at = offset_of(RECORD, "input.command")
@@ -381,8 +380,7 @@ class Servo:
         """Write the budget of the next tick into the record, by what this one took."""
         i4 = self._i4
         contacts = i4[_CONTACTS] + i4[_BODY_CONTACTS]
-        stalled = i4[_DEGRADED] & DEGRADED_SWEEP != 0 and 0.0 in (self._f8[_FRACTION], self._f8[_BODY_FRACTION])
-        if governor.learn(spent, i4[_UNITS_USED], i4[_SWEEPS_USED], contacts, i4[_ISLANDS], stalled):
+        if governor.learn(spent, i4[_UNITS_USED], i4[_SWEEPS_USED], contacts, i4[_ISLANDS]):
             i4[_UNITS] = governor.units
             i4[_SWEEPS] = governor.sweeps
             i4[_VISITS] = governor.visits
@@ -526,9 +524,6 @@ _SWEEPS_USED = offset_of(RECORD, "output.report.sweeps_used") // 4
 _CONTACTS = offset_of(RECORD, "output.report.contact_count") // 4
 _BODY_CONTACTS = offset_of(RECORD, "output.report.body_contacts") // 4
 _ISLANDS = offset_of(RECORD, "output.report.islands") // 4
-_DEGRADED = offset_of(RECORD, "output.report.degraded") // 4
-_FRACTION = offset_of(RECORD, "output.report.fraction") // 8
-_BODY_FRACTION = offset_of(RECORD, "output.report.body_fraction") // 8
 _PLANNED = offset_of(RECORD, "timing.planned_ns") // 8
 _STARTED = offset_of(RECORD, "timing.started_ns") // 8
 _COMPUTED = offset_of(RECORD, "timing.computed_ns") // 8

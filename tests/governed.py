@@ -3,19 +3,16 @@
 import numpy as np
 
 from bridge.governor import Governor
-from rtcore.tables import DEGRADED_SWEEP
 
 
 def learn(one: Governor, spent_ns: int, report: np.void) -> None:
     """Tell a governor of a tick, by its STEP_REPORT."""
-    short = bool(report["degraded"] & DEGRADED_SWEEP)
     one.learn(
         spent_ns,
         int(report["units_used"]),
         int(report["sweeps_used"]),
         int(report["contact_count"] + report["body_contacts"]),
         int(report["islands"]),
-        short and min(report["fraction"], report["body_fraction"]) == 0.0,
     )
 
 

@@ -59,7 +59,7 @@ def push_goal(k: int) -> tuple[tuple[float, float, float], tuple[float, float, f
 def push(model: Model, state: State, first: int, last: int) -> list[bytes]:
     """The reports of steps in which the tool pushes the lower box along the table, among all that falls and lies."""
     asked, budget, report = make_input(400.0, 0.4), np.zeros(1, BUDGET), np.zeros(1, STEP_REPORT)
-    budget[0] = (20000, 8, 50, 0)
+    budget[0] = (20000, 8, 50, 20000)
     kept = []
     for k in range(first, last):
         asked["goal_position"], asked["goal_orientation"] = push_goal(k)

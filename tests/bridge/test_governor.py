@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.governor import GROWTH, LEAST_SWEEPS, LEAST_UNITS_PER_S, SHARE, STALLED, Governor
+from bridge.governor import GROWTH, LEAST_SWEEPS, LEAST_UNITS_PER_S, SHARE, Governor
 from bridge.servo_loop import next_due
 
 PERIOD = 1_000_000
@@ -147,13 +147,13 @@ def test_visits_are_counted_per_island():
     assert one.limiting and budget_of(one) == budget_of(same)
 
 
-@pytest.mark.parametrize("bodies", [0, 300])
-def test_floors_leave_work_that_makes_progress(bodies):
+@pytest.mark.parametrize(("bodies", "contacts", "sweeps", "visits"), [(0, 16, 50, 800), (300, 400, 4, 1600)])
+def test_floors_leave_work_that_makes_progress(bodies, contacts, sweeps, visits):
     one = governor(bodies=bodies)
     for _ in range(100):
-        one.learn(50_000_000, 20000, 50, 40, 1)
-    assert budget_of(one) == (2000 + 8 * bodies, LEAST_SWEEPS, LEAST_SWEEPS * 40)
-    assert one.visits // 40 == LEAST_SWEEPS, "what kernels make of it"
+        one.learn(50_000_000, 20000, 50, contacts, 1)
+    assert budget_of(one) == (2000 + 8 * bodies, sweeps, visits)
+    assert min(one.sweeps, one.visits // contacts) == sweeps, "what kernels make of it"
 
 
 def test_a_configured_budget_below_the_floors_stays():
@@ -171,32 +171,12 @@ def test_the_period_is_what_counts(tick_hz):
     assert times[-1] == pytest.approx(SHARE * period, rel=0.03)
 
 
-def test_a_search_that_gets_nowhere_may_look_deeper_now_and_then():
-    one = governor((100_000, 50, 0))
-    go(one, Plant(units=10**6, unit=10_000), 5)
-    floor = one.units
-    assert floor < 2100
-    allowed = []
-    for _ in range(8 * STALLED):
-        one.learn(10_000 * one.units, one.units, 0, 0, 0, True)
-        allowed.append(one.units)
-    deep = np.flatnonzero(np.array(allowed) > floor) + 1
-    assert deep.tolist() == [k * STALLED for k in range(1, 9)]
-    assert [allowed[k - 1] for k in deep] == [min(floor << k, 100_000) for k in range(1, 9)]
-    for _ in range(STALLED - 1):
-        one.learn(10_000 * one.units, one.units, 0, 0, 0, True)
-    one.learn(10_000 * one.units, one.units, 0, 0, 0, False)
-    one.learn(10_000 * one.units, one.units, 0, 0, 0, True)
-    assert one.units == floor, "in a row"
-
-
 ticks = st.tuples(
     st.integers(0, 10**10),
     st.integers(0, 2**31 - 1),
     st.integers(0, 10**6),
     st.integers(0, 2000),
     st.integers(0, 2000),
-    st.booleans(),
 )
 
 

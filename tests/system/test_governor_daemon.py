@@ -131,6 +131,6 @@ def test_ticks_are_in_time_and_the_tool_gets_on_whatever_a_unit_costs(tmp_path, 
 
 @pytest.mark.parametrize("begin", [30, 50, 70])
 def test_the_tool_gets_on_at_the_floor(tmp_path, begin):
-    """All ticks from `begin` on take ten periods whatever they do. From 50 on it needs a deeper look now and then."""
+    """All ticks from `begin` on take ten periods whatever they do."""
     _, end = ride(tmp_path, lambda step, units: 60_000 if step < begin else 10 * PERIOD_NS)
     assert end[0] > 1e-3
