@@ -145,6 +145,7 @@ def _pushes(count: int) -> Iterator[np.ndarray]:
         position, orientation = push_goal(int(record["tick"][0]))
         record["input"]["sample"]["position"], record["input"]["sample"]["orientation"] = position, orientation
         record["budget"]["units"] = 20000 if record["tick"] % 7 else 400
+        record["budget"]["visits"] = 20000
         yield record
 
 
