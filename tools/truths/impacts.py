@@ -154,7 +154,7 @@ def cradle_in_touch(bodies: int = 5) -> Truth:
     speeds = world.velocities[:bodies, 0]
     error = float(np.abs(speeds - wanted).max())
     more = {"velocities": np.round(speeds, 6).tolist(), **books(ledger)}
-    return Truth(float(speeds[-1]), float(wanted[-1]), error, 1e-9, "speed of the last, m/s; error: of any", more)
+    return Truth(float(speeds[-1]), float(wanted[-1]), error, 1e-10, "speed of the last, m/s; error: of any", more)
 
 
 def cradle_in_a_box(seconds: float = 60.0, bodies: int = 5) -> Truth:
