@@ -131,8 +131,8 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
             f"simulated s at {DT * 1e3:g} ms, contacts found between the meshes. Sink is that of the top box since the "
             "start; creep is the largest horizontal speed of any box over the second half. Targets: sink <= "
             f"{SINK_MM:g} mm at R = {RATIOS[-1]}, median step < {STEP_US:g} us, creep <= {CREEP:g} m/s.",
-            "Times are of the call from Python, with the budget of a daemon. residual: the worst natural-map one of "
-            "a step. The tall tower has more contacts than that budget is for: in the first tick some are not found.",
+            "Times are of the call from Python, with the budget of a daemon. residual: the worst natural-map residual "
+            "of a step. The tall tower has more contacts than that budget is for: the first tick does not find all.",
             "mujoco_tuned: solref .002, dmin = dmax = .9999, elliptic cones; the number behind pybullet is that of its "
             "iterations; rapier3d has contacts of 400 Hz. Their boxes are primitives with contact rules of their own.",
             *notes,

@@ -86,7 +86,7 @@ def slip_to_roll_cylinder(sides: int = 4096, radius: float = 0.1) -> Truth:
     time, then, after, world = _bowl(wheel(radius, 0.05, sides), radius, 0.5, friction, speed)
     truth = speed / (3.0 * friction * G)
     more = {"speed": then, "speed_truth": 2.0 / 3.0 * speed, "speed_error": relative(then, 2.0 / 3.0 * speed)}
-    return Truth(time, truth, abs(time - truth), 2.0 * world.dt, "s from slipping to rolling", {**more, "lost": after})
+    return Truth(time, truth, abs(time - truth), world.dt, "s from slipping to rolling", {**more, "lost": after})
 
 
 def slip_to_roll_sphere(level: int = 5, radius: float = 0.1) -> Truth:
@@ -97,7 +97,7 @@ def slip_to_roll_sphere(level: int = 5, radius: float = 0.1) -> Truth:
     truth = 2.0 * speed / (7.0 * friction * G)
     more = {"speed": then, "speed_truth": 5.0 / 7.0 * speed, "speed_error": relative(then, 5.0 / 7.0 * speed)}
     more |= {"lost": after, "triangles": len(mesh.faces)}
-    return Truth(time, truth, abs(time - truth), 2.0 * world.dt, "s from slipping to rolling", more)
+    return Truth(time, truth, abs(time - truth), world.dt, "s from slipping to rolling", more)
 
 
 # SimBenchmark's rolling.

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tools.scenes.bodies import Solid, World, alike, floor, icosphere
 from tools.truths import impacts
 
 
@@ -36,7 +37,15 @@ def test_balls_that_bounce_without_loss_keep_their_energy():
     assert truth.ok, truth
 
 
-def test_a_heap_of_balls_stays_above_the_floor():
+def test_balls_that_meet_are_told():
+    mesh = icosphere(impacts.RADIUS, 1)
+    low = -float(mesh.vertices[:, 2].min())
+    for apart, height, meet in ((0.201, 0.01, 0), (0.15, 0.01, 1), (0.201, -0.001, 2), (0.15, -0.001, 3)):
+        balls = alike(Solid(mesh, mass=1.0), [(0.0, 0.0, low + height), (apart, 0.0, low + height)])
+        assert impacts.pairs_that_meet(World([floor(0.0), *balls]), mesh) == meet
+
+
+def test_no_ball_of_a_heap_is_in_another_or_in_the_floor():
     truth = impacts.heap(0.5, 3)
     assert truth.ok, truth
     assert truth.more["energy_gain_J"] < 1e-3 * 27 * 10 * impacts.G * 0.1
