@@ -167,10 +167,6 @@ class Body(Shape):
     """Coulomb coefficient at rest"""
     friction_kinetic: NonNegative = 0.3
     """Coulomb coefficient while sliding; not above friction_static"""
-    torsional_friction: NonNegative = 0.0
-    """Largest moment against spinning about the normal, per normal force, m; not yet part of the tick"""
-    rolling_friction: NonNegative = 0.0
-    """Largest moment against rolling, per normal force, m; not yet part of the tick"""
     restitution: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Speed after an impact by the speed before; of two bodies the larger one counts"""
     density: Positive = 1000.0

@@ -18,8 +18,6 @@ from bridge.separation import is_closed, triangles_distance, winding
 from bridge.tasks import script_of
 from haptics.states import EngagementState
 from rtcore.model import Model
-from rtcore.state import State
-from rtcore.tables import HELD
 
 CHECKED_MOMENTS = 60
 """Moments of a run at which distances are measured again; half of them those at which the engine saw the least gap."""
@@ -45,28 +43,28 @@ class Reached:
 
 
 class Bodies:
-    """Where moving bodies are during a run; to be told by re-execution (``look``)."""
+    """Where bodies are during a run: those that move where the log has them, the others where they were at load."""
 
-    def __init__(self, model: Model, ticks: np.ndarray) -> None:
-        """``ticks`` (n,): numbers of the ticks of the run."""
-        self.moving = np.flatnonzero(model.bodies["kind"] > HELD)
-        self._row = {int(tick): row for row, tick in enumerate(ticks)}
-        self.positions = np.zeros((len(ticks) if len(self.moving) else 1, len(model.bodies), 3))
-        self.orientations = np.zeros((*self.positions.shape[:2], 4))
-        self.positions[:] = model.bodies["position"]
-        self.orientations[:] = model.bodies["orientation"]
+    def __init__(self, model: Model, states: Any = None) -> None:
+        """``states``: :attr:`bridge.log.reader.Log.bodies`; None: nothing moves."""
+        self._model = model
+        self._states = states
+        self.moving: list[int] = [] if states is None else list(states.ids)
 
-    def look(self, tick: int, state: State) -> None:
-        """See :func:`bridge.log.reexec.reexecute`."""
-        if len(self.moving) and tick in self._row:
-            row = self._row[tick]
-            self.positions[row] = state.poses["position"][: self.positions.shape[1]]
-            self.orientations[row] = state.poses["orientation"][: self.positions.shape[1]]
+    def along(self, body: int) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and orientations of a body, (n, 3) and (n, 4) after each tick, or (3,) and (4,) of one at rest."""
+        if body not in self.moving:
+            return self._model.bodies["position"][body], self._model.bodies["orientation"][body]
+        states = self._states[:][:, self.moving.index(body)]
+        return states["position"], states["orientation"]
 
-    def at(self, row: int, body: int) -> tuple[np.ndarray, np.ndarray]:
-        """Position (3,) and orientation (4,) of a body after the tick of this row."""
-        row = min(row, len(self.positions) - 1)
-        return self.positions[row, body], self.orientations[row, body]
+    def at(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (bodies, 3) and orientations (bodies, 4) of all after the tick of this row."""
+        positions, orientations = self._model.bodies["position"].copy(), self._model.bodies["orientation"].copy()
+        if self.moving:
+            states = self._states[row]
+            positions[self.moving], orientations[self.moving] = states["position"], states["orientation"]
+        return positions, orientations
 
 
 def reached(goals: list[Goal], records: np.ndarray, bodies: Bodies, names: list[str]) -> list[Reached]:
@@ -112,11 +110,8 @@ def _poses(goal: Goal, records: np.ndarray, bodies: Bodies, names: list[str]) ->
     if goal.body not in names:
         raise ValueError(f"goal {goal.what!r}: the scene has no body {goal.body!r}; there are: {', '.join(names)}")
     body = names.index(goal.body)
-    count = len(records)
-    return (
-        np.broadcast_to(bodies.positions[:, body], (count, 3)),
-        np.broadcast_to(bodies.orientations[:, body], (count, 4)),
-    )
+    positions, orientations = bodies.along(body)
+    return np.broadcast_to(positions, (len(records), 3)), np.broadcast_to(orientations, (len(records), 4))
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,7 @@ def separation(model: Model, records: np.ndarray, bodies: Bodies, most: int = CH
     smallest, crossing, inside = np.inf, 0, 0
     rows = checked_rows(records, most)
     for row in rows:
-        placed = [placed_triangles(shape, *bodies.at(row, i)) for i, shape in enumerate(shapes)]
+        placed = [placed_triangles(*each) for each in zip(shapes, *bodies.at(row), strict=True)]
         output = records["output"][row]
         here = placed_triangles(tool, output["proxy_position"], output["proxy_orientation"])
         pairs = [(here, tool_closed, placed[i], closed[i]) for i in range(len(shapes))]
@@ -215,9 +210,9 @@ def judge(task: str, log: Any, progress: Callable[[str, int, int], None] | None 
             progress(what, done, 3)
 
     records, row = log.records, log.settings[0]
-    bodies = Bodies(log.model, records["tick"])
+    bodies = Bodies(log.model, log.bodies if log.body_ids else None)
     say("executing the log again", 0)
-    again = reexecute(log, look=bodies.look)
+    again = reexecute(log)
     say("measuring distances again", 1)
     apart = separation(log.model, records, bodies)
     names = [body["name"] for body in log.config["scene"]["body"]]

@@ -63,7 +63,8 @@ def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report:
         state.pairs.bent[body_id] = 0
     kick(model, state)
     limit = _ask(model, state, wanted)
-    load_movers(model, state, wanted, NOTHING, NOTHING)
+    tool = state.motions[len(model.bodies)]
+    load_movers(model, state, wanted, vector(tool.shift), scaled(vector(tool.axis), tool.angle))
     move_by_velocity(model, state)
     units = _look(model, state, units, report)
     together = _moves_together(model, state, report)
@@ -160,10 +161,7 @@ def _find(model: tuple, state: tuple, units: int, report: np.void) -> int:
 @inner
 def _move_together(model: tuple, state: tuple, wanted: np.void, budget: np.void, report: np.void) -> None:
     """Put the motions that contacts leave of the wanted ones in their place; of the tool's one stride."""
-    tool = state.motions[len(model.bodies)]
-    shift = vector(tool.shift)
-    turn = scaled(vector(tool.axis), tool.angle)
-    constrain(model, state, wanted, shift, turn, budget, report)
+    constrain(model, state, wanted, budget, report)
     move_by_velocity(model, state)
     _move_tool(model, state)
     share = _share(model, state)

@@ -329,8 +329,6 @@ BODY = np.dtype(
         ("velocity", "f8", 6),  # at load, of the centre of mass, m/s, and angular, rad/s; scene axes
         ("friction_static", "f8"),
         ("friction_kinetic", "f8"),
-        ("torsional", "f8"),  # largest moment about the normal per force along it, m
-        ("rolling", "f8"),  # largest moment about the tangents per force along the normal, m
         ("mesh_id", "i4"),
         ("kind", "i4"),
     ],
@@ -522,11 +520,7 @@ PROXY = np.dtype(
     [
         ("position", "f8", 3),  # tip centre, scene, m
         ("orientation", "f8", 4),  # the tool's; a sphere tip turns freely
-        (
-            "sliding",
-            "u1",
-            64,
-        ),  # sphere tip, per body (modulo 64): ticks until its contact, having slipped, sticks
+        ("sliding", "u1", 64),  # sphere tip, per body (modulo 64): ticks until a contact that slipped sticks
         ("stride", "f8"),  # tool mesh: share of the longest stride that the next pass asks about
     ],
     align=True,
@@ -551,11 +545,8 @@ BUDGET = np.dtype(
     [
         ("units", "i4"),  # node visits + triangle tests, for the whole tick
         ("passes", "i4"),  # straight passes of the tip (<= MAX_PATH - 1)
-        ("sweeps", "i4"),  # contact-solver sweeps per pass, and per island of bodies
-        (
-            "visits",
-            "i4",
-        ),  # contacts that the solver may visit in all sweeps over all islands; 0: only sweeps count
+        ("sweeps", "i4"),  # contact-solver sweeps per pass, for a tool that touches nothing that moves
+        ("visits", "i4"),  # contacts that the solver may visit, all sweeps together; 0: only sweeps count
     ],
     align=True,
 )
@@ -570,7 +561,7 @@ STEP_REPORT = np.dtype(
         ("body_gap", "f8"),  # over the contacts of bodies with each other, m; -1 without any
         ("body_residual", "f8"),  # worst natural-map residual of an island
         ("energy", "f8"),  # of the free bodies, kinetic and potential (0 at the scene's origin), J
-        ("bodies_digest", "u8"),  # of all poses and velocities of moving bodies, see rtcore.dynamics.digest
+        ("bodies_digest", "u8"),  # of all poses and velocities of moving bodies, see rtcore.dynamics.moving
         ("path", "f8", (MAX_PATH, 3)),  # tip centre way points, scene, m; rows after path_count are zero
         ("contacts", CONTACT, (MAX_CONTACTS,)),  # rows after contact_count are zero
         ("path_count", "i4"),

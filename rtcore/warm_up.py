@@ -117,7 +117,7 @@ def parts() -> tuple[Part, ...]:
         Part("mesh tool", FIRST, compiler(mesh_tool.follow, *mesh)),
         Part("contacts of meshes", SECOND, compiler(update_contacts, model, state, report)),
         Part("contact solver", SECOND, compiler(newton.solve, *solver)),
-        Part("contact equations", SECOND, compiler(constrain, model, state, goal, place, place, budget, report)),
+        Part("contact equations", SECOND, compiler(constrain, model, state, goal, budget, report)),
         Part("bounding trees", SECOND, _trees),
         Part("clearance", SECOND, compiler(clearance, model, state, types.Array(number, 1, "C"))),
         Part("sphere tip", SECOND, compiler(probe.follow, *tip)),

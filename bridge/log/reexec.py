@@ -69,18 +69,13 @@ class Reexecution:
         return text + (f"; {self.explanation}" if self.explanation else "")
 
 
-def reexecute(
-    log: LogReader | str | os.PathLike[str],
-    progress: Callable[[float], None] | None = None,
-    look: Callable[[int, State], None] | None = None,
-) -> Reexecution:
+def reexecute(log: LogReader | str | os.PathLike[str], progress: Callable[[float], None] | None = None) -> Reexecution:
     """Run the tick over the recorded inputs and budgets, and compare each output field to the bit, padding excluded.
 
     Of bodies that move the digest in the output is compared in every tick, their states where the log holds them.
     Everything comes from the log itself: model, settings, the snapshot of the state before the first tick. Where ticks
-    are missing from the log, execution goes on at the next snapshot. ``progress`` gets the part done, 0 to 1; ``look``
-    gets the number of each executed tick and the state after it, to read only. Raises LogError when the log cannot be
-    read, lacks an attachment, or holds no snapshot that fits.
+    are missing from the log, execution goes on at the next snapshot. ``progress`` gets the part done, 0 to 1. Raises
+    LogError when the log cannot be read, lacks an attachment, or holds no snapshot that fits.
     """
     from haptics.bodies import sample_bodies
     from haptics.snapshot import unpack_snapshot
@@ -119,8 +114,6 @@ def reexecute(
             record["budget"] = logged["budget"][row]
             state, touch = resumed
             run_tick(model, state, settings, touch, record)
-            if look is not None:
-                look(number, state)
             executed[row] = record["output"][0]
             if reader.body_ids:
                 sample_bodies(state.poses, state.velocities, state.pairs.movers, bodies[row])

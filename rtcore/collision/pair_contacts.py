@@ -18,6 +18,7 @@ from rtcore.collision.pair_slots import drop_contacts
 from rtcore.kernels import inner
 from rtcore.motion import still
 from rtcore.spatial import (
+    Quaternion,
     add,
     conjugate,
     dot,
@@ -84,26 +85,10 @@ def _carry(model: tuple, state: tuple, pair: Any) -> None:
         way = subtract(to_scene(second, vector(contact.point_second)), to_scene(first, vector(contact.point_first)))
         contact.gap = dot(way, normal)
         if contact.gap < model.world[0].eps_break:
-            if kept < i:
-                _copy(pair.contacts[kept], contact)
+            pair.contacts[kept] = pair.contacts[i]
             pair.contacts[kept].age = min(pair.contacts[kept].age, 2**31 - 2) + 1
             kept += 1
     drop_contacts(pair, kept)
-
-
-@inner
-def _copy(target: Any, source: Any) -> None:
-    put_vector(target.point_first, vector(source.point_first))
-    put_vector(target.point_second, vector(source.point_second))
-    put_vector(target.normal, vector(source.normal))
-    put_vector(target.push, vector(source.push))
-    target.gap = source.gap
-    target.first_triangle = source.first_triangle
-    target.second_triangle = source.second_triangle
-    target.first_feature = source.first_feature
-    target.second_feature = source.second_feature
-    target.age = source.age
-    target.slipped = source.slipped
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -138,7 +123,7 @@ def _list(model: tuple, state: tuple, row: int, units: int) -> int:
     for i in range(work.proximities.count):
         work.proximities.rows[i].body_id = pair.first
     memory = pairs.memory[0]
-    _recall_pair(pair, turned=quaternion(first.orientation), memory=memory)
+    _recall_pair(pair, quaternion(first.orientation), memory)
     chosen = state.contact_work[0]
     turn = quaternion(second.orientation)
     # fmt: off
@@ -171,12 +156,12 @@ def _list(model: tuple, state: tuple, row: int, units: int) -> int:
 
 
 @inner
-def _recall_pair(pair: Any, turned: tuple[float, float, float, float], memory: Any) -> None:
-    """Write the contacts of a pair to a memory of contacts; turned: orientation of its first body."""
+def _recall_pair(pair: Any, turn: Quaternion, memory: Any) -> None:
+    """Write the contacts of a pair to a memory of contacts; turn: orientation of its first body."""
     for i in range(pair.count):
         contact = pair.contacts[i]
         key = memory.rows[i]
-        put_vector(key.normal, rotate(turned, vector(contact.normal)))
+        put_vector(key.normal, rotate(turn, vector(contact.normal)))
         put_vector(key.push, vector(contact.push))
         key.body_id = pair.first
         key.first_triangle = contact.first_triangle

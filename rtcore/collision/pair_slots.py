@@ -89,6 +89,7 @@ def _seat(model: tuple, pairs: tuple, broad: tuple, count: int) -> bool:
     tool = len(model.bodies)
     free = 0
     at = 0
+    seated = True
     for k in range(broad.report[0].pair_count):
         first = broad.pairs[k, 0]
         second = broad.pairs[k, 1]
@@ -97,6 +98,7 @@ def _seat(model: tuple, pairs: tuple, broad: tuple, count: int) -> bool:
         if at == count:
             broad.bodies[first].blocked = 1
             broad.bodies[second].blocked = 1
+            seated = False
             continue
         if pairs.order[at] < 0:
             while pairs.rows[free].first >= 0:
@@ -110,8 +112,4 @@ def _seat(model: tuple, pairs: tuple, broad: tuple, count: int) -> bool:
             pairs.order[at] = free
         at += 1
     pairs.table[0].count = count
-    more = 0
-    for k in range(broad.report[0].pair_count):
-        if broad.pairs[k, 1] != tool:
-            more += 1
-    return more == count
+    return seated

@@ -13,7 +13,7 @@ from typing import Any
 
 from numba import njit
 
-from rtcore.dynamics.contact_rows import collect_contacts, gap_of, write_equations, yields
+from rtcore.dynamics.contact_rows import collect_contacts, gap_of, is_tool_alone, write_equations, yields
 from rtcore.dynamics.held_tool import load_tool, store_tool
 from rtcore.dynamics.restitution import begin_impacts, limit_gain, limit_rebound, pair_restitution, want_rebound
 from rtcore.dynamics.rigid_body import load_mover, set_velocity, store_mover
@@ -33,9 +33,7 @@ UNSURE = 100.0
 ITERATION = 10
 """Sweeps that one iteration of Newton's method counts for."""
 QUICK = 30
-"""Sweeps after which a body alone is left to Newton's method."""
-TOOL_ALONE, BODY_ALONE, TOGETHER = 0, 1, 2
-"""Kinds of island: what contacts move is the tool, one other body, or several."""
+"""Sweeps after which an island of one body is left to Newton's method."""
 SQUEEZE = 4.0
 """Most that a contact of the tool pushes in a warm start, by what the largest free motion at any would be in a pull."""
 REST = 1e-5
@@ -46,18 +44,17 @@ SLIP = 1e-6
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def constrain(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vector, budget: Any, report: Any) -> None:
+def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any) -> None:
     """Solve what contacts make of the free motion; movers then hold the velocities, velocities of bodies are kept.
 
-    model: Model; state: State, free bodies with the velocities that they would have without contacts, contacts up to
-    date; wanted: STEP_INPUT; shift (m), turn (rad): the whole way of the tool to its goal; budget: BUDGET; report:
-    STEP_REPORT. What each contact pushes goes into the report and into the memories of contacts.
+    model: Model; state: State, its movers loaded with the velocities that there would be without contacts, contacts up
+    to date; wanted: STEP_INPUT; budget: BUDGET; report: STEP_REPORT. What each contact pushes goes into the report and
+    into the memories of contacts.
     """
     for body_id in range(len(state.pairs.carried)):
         state.pairs.carried[body_id] = 0
         state.pairs.struck[body_id] = 0
     collect_contacts(model, state, wanted, report)
-    load_movers(model, state, wanted, shift, turn)
     write_equations(model, state, report)
     _load_impacts(model, state, report)
     problem = state.problem
@@ -80,7 +77,10 @@ def constrain(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vect
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def load_movers(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vector) -> None:
-    """Write all bodies that move, and the tool, to the movers of the contact problem."""
+    """Write all bodies that move, and the tool, to the movers of the contact problem.
+
+    shift (m), turn (rotation vector, rad): the whole way of the tool to its goal.
+    """
     tool = len(model.bodies)
     world = model.world[0]
     movers = state.pairs.movers
@@ -216,14 +216,15 @@ def _iterate(
     problem = state.problem
     settings = state.solver_settings[0]
     result = state.solver_reports[0]
-    kind = _kind_of_island(model, state.pairs, wanted, first, last)
-    if kind != TOGETHER:
-        settings.tolerance = TOLERANCE if kind == TOOL_ALONE else FINE
-        settings.sweeps = min(sweeps, held if kind == TOOL_ALONE else QUICK)
+    alone = is_tool_alone(model, state, first, last)
+    if alone or not _joins_bodies(model, state.pairs, wanted, first, last):
+        settings.tolerance = TOLERANCE if alone else FINE
+        settings.sweeps = min(sweeps, held if alone else QUICK)
         solve_nncg(problem, first, last, settings, state.solver_work, result)
         report.sweeps_used += result.sweeps_used
-        if kind == TOOL_ALONE or result.converged != 0:
+        if alone or result.converged != 0:
             return
+        _drop_vain_start(problem, first, last)
     settings.tolerance = FINE
     settings.sweeps = max(sweeps // ITERATION, 1)
     newton.solve(problem, first, last, settings, state.newton_work, result)
@@ -231,15 +232,13 @@ def _iterate(
 
 
 @inner
-def _kind_of_island(model: tuple, pairs: tuple, wanted: Any, first: int, last: int) -> int:
-    held = True
+def _joins_bodies(model: tuple, pairs: tuple, wanted: Any, first: int, last: int) -> bool:
+    """Does any of the contacts first .. last - 1 move both of its bodies?"""
     for i in range(first, last):
         place = pairs.places[1, i]
-        two = yields(model, wanted, place.second)
-        if two and yields(model, wanted, place.first):
-            return TOGETHER
-        held &= two and place.pair < 0
-    return TOOL_ALONE if held else BODY_ALONE
+        if yields(model, wanted, place.first) and yields(model, wanted, place.second):
+            return True
+    return False
 
 
 @inner
@@ -289,22 +288,23 @@ def _limit(model: tuple, state: tuple, first: int, last: int) -> float:
 
     They were solved for the mean velocities of the step, of which the energy is not that of the bodies.
     """
-    for i in range(first, last):
-        place = state.pairs.places[1, i]
-        for side in range(2):
-            body_id = place.first if side == 0 else place.second
-            if body_id < len(model.bodies) and model.bodies[body_id].kind == FREE:
-                mover = state.problem.movers[state.pairs.movers[body_id]]
-                put_vector(mover.velocity[3:], vector(state.velocities[body_id].angular))
+    _take_angular(model, state, first, last, 0)
     factor = limit_gain(state.problem, first, last)
+    _take_angular(model, state, first, last, 1)
+    return factor
+
+
+@inner
+def _take_angular(model: tuple, state: tuple, first: int, last: int, mean: int) -> None:
+    """Give the movers of an island the angular velocities of the instant, or the mean ones they were loaded with."""
     for i in range(first, last):
         place = state.pairs.places[1, i]
         for side in range(2):
             body_id = place.first if side == 0 else place.second
             if body_id < len(model.bodies) and model.bodies[body_id].kind == FREE:
+                velocity = state.velocities[body_id]
                 mover = state.problem.movers[state.pairs.movers[body_id]]
-                put_vector(mover.velocity[3:], vector(state.velocities[body_id].loaded))
-    return factor
+                put_vector(mover.velocity[3:], vector(velocity.loaded) if mean != 0 else vector(velocity.angular))
 
 
 @inner

@@ -116,14 +116,9 @@ def _sort_by_island(model: tuple, pairs: tuple, wanted: Any, count: int) -> int:
         starts[i] += starts[i - 1]
     pairs.bounds[islands] = count
     for i in range(count):
-        source = pairs.places[0, i]
-        island = _island_of(model, pairs.groups, wanted, source)
-        target = pairs.places[1, starts[island]]
+        island = _island_of(model, pairs.groups, wanted, pairs.places[0, i])
+        pairs.places[1, starts[island]] = pairs.places[0, i]
         starts[island] += 1
-        target.pair = source.pair
-        target.row = source.row
-        target.first = source.first
-        target.second = source.second
     return islands
 
 
@@ -225,3 +220,13 @@ def gap_of(state: tuple, place: Any, report: Any) -> float:
     if place.pair < 0:
         return report.contacts[place.row].gap
     return state.pairs.rows[place.pair].contacts[place.row].gap
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def is_tool_alone(model: tuple, state: tuple, first: int, last: int) -> bool:
+    """Is it only the tool that the contacts first .. last - 1 move, among what stands?"""
+    for i in range(first, last):
+        place = state.pairs.places[1, i]
+        if place.pair >= 0 or state.pairs.movers[place.first] >= 0:
+            return False
+    return True

@@ -35,12 +35,6 @@ from rtcore.spatial import (
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def rotational_stiffness(world: Any, wanted: Any) -> float:
-    """What turns the tool, N m/rad, at least WORLD.turning times what pulls it; wanted: STEP_INPUT."""
-    return max(wanted.rotational_stiffness, world.turning * wanted.stiffness)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def load_tool(
     mover: Any, velocity: Any, world: Any, inertia: Any, orientation: Any, wanted: Any, shift: Vector, turn: Vector
 ) -> None:
@@ -54,7 +48,7 @@ def load_tool(
     if pull <= 0.0:
         _fix(mover)
         return
-    twist = rotational_stiffness(world, wanted)
+    twist = max(wanted.rotational_stiffness, world.turning * pull)
     if inertia.mass <= 0.0:
         mover.inverse_mass = 1.0 / (pull * dt * dt)
         put_vector(mover.velocity[:3], scaled(shift, 1.0 / dt))

@@ -20,7 +20,7 @@ from numba import njit
 
 from rtcore import motion as screws
 from rtcore.collision.features import FACE
-from rtcore.dynamics.contact_rows import gap_of
+from rtcore.dynamics.contact_rows import gap_of, is_tool_alone
 from rtcore.kernels import inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
@@ -78,7 +78,7 @@ def open_contacts(model: tuple, state: tuple, report: Any) -> bool:
 def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any) -> bool:
     world = model.world[0]
     problem = state.problem
-    alone = _is_tool_alone(model, state, first, last)
+    alone = is_tool_alone(model, state, first, last)
     missing = False
     for i in range(first, last):
         equation = problem.equations[i]
@@ -110,16 +110,6 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any)
         if result.residual > GOOD:
             return False
     apply_impulses(problem, first, last)
-    return True
-
-
-@inner
-def _is_tool_alone(model: tuple, state: tuple, first: int, last: int) -> bool:
-    """Is it only the tool that the contacts first .. last - 1 move, among what stands?"""
-    for i in range(first, last):
-        place = state.pairs.places[1, i]
-        if place.pair >= 0 or state.pairs.movers[place.first] >= 0:
-            return False
     return True
 
 

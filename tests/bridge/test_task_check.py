@@ -9,7 +9,7 @@ from drawn import ball_mesh, box_mesh, model_of
 from bridge.scripts import Goal
 from bridge.task_check import Bodies, checked_rows, force_steps, reached, separation
 from haptics.states import EngagementState
-from haptics.tables import RECORD
+from haptics.tables import BODY_SAMPLE, RECORD
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 WITHIN = np.full(3, 0.02)
@@ -35,6 +35,15 @@ def line(*corners: float, count: int = 100) -> np.ndarray:
     return np.column_stack([x, 0 * x, 0 * x])
 
 
+class Logged(np.ndarray):
+    """States of body 1 as a log has them."""
+
+    ids = (1,)
+
+    def __new__(cls, states: np.ndarray) -> "Logged":
+        return states.view(cls)
+
+
 def goal(x: float, **more) -> Goal:
     return Goal(f"at {x}", np.array([x, 0.0, 0.0]), WITHIN, **more)
 
@@ -46,7 +55,7 @@ def scene(*bodies: np.ndarray, tool: np.ndarray | None = None):
 
 
 def told(goals: list[Goal], records: np.ndarray) -> list[bool]:
-    bodies = Bodies(scene(box_mesh(1.0)), records["tick"])
+    bodies = Bodies(scene(box_mesh(1.0)))
     return [one.seconds is not None for one in reached(goals, records, bodies, ["box"])]
 
 
@@ -77,7 +86,7 @@ def test_a_goal_may_ask_for_an_orientation():
 
 def test_a_goal_about_a_body():
     records = run_along(line(0.0, 1.0))
-    bodies = Bodies(scene(box_mesh(1.0)), records["tick"])
+    bodies = Bodies(scene(box_mesh(1.0)))
     lid = goal(0.0, body="lid")
     assert reached([lid], records, bodies, ["lid"])[0].seconds is not None
     with pytest.raises(ValueError, match="no body 'lid'; there are: box"):
@@ -86,17 +95,17 @@ def test_a_goal_about_a_body():
 
 def test_bodies_that_touch_or_are_in_one_another_are_found():
     box = box_mesh(1.0)
-    free = separation(scene(box), run_along(line(0.61, 0.605)), Bodies(scene(box), np.arange(1, 101)), 20)
+    free = separation(scene(box), run_along(line(0.61, 0.605)), Bodies(scene(box)), 20)
     assert (free.crossing, free.inside) == (0, 0) and free.smallest == pytest.approx(0.005, rel=0.1)
     away = run_along(line(3.0, 4.0))
-    assert separation(scene(box), away, Bodies(scene(box), away["tick"]), 20).smallest is None
+    assert separation(scene(box), away, Bodies(scene(box)), 20).smallest is None
     crossing = run_along(line(0.605, 0.55))
-    found = separation(scene(box), crossing, Bodies(scene(box), crossing["tick"]), 20)
+    found = separation(scene(box), crossing, Bodies(scene(box)), 20)
     assert found.crossing > 10 and found.smallest == 0.0
     within = run_along(line(0.0, 0.1))
-    assert separation(scene(box), within, Bodies(scene(box), within["tick"]), 20).inside == 20
+    assert separation(scene(box), within, Bodies(scene(box)), 20).inside == 20
     swallowed = scene(0.05 * box)
-    assert separation(swallowed, within, Bodies(swallowed, within["tick"]), 20).inside > 10
+    assert separation(swallowed, within, Bodies(swallowed), 20).inside > 10
 
 
 def test_moving_bodies_are_measured_where_they_were():
@@ -104,9 +113,11 @@ def test_moving_bodies_are_measured_where_they_were():
     model.bodies["kind"][1] = 2
     model.bodies["position"][1] = (0.0, 5.0, 0.0)
     records = run_along(line(3.0, 4.0))
-    bodies = Bodies(model, records["tick"])
+    states = Logged(np.zeros((len(records), 1), BODY_SAMPLE))
+    states["position"], states["orientation"] = (0.0, 5.0, 0.0), UPRIGHT
+    bodies = Bodies(model, states)
     assert separation(model, records, bodies, 20).crossing == 0
-    bodies.positions[50:, 1] = (0.0, 0.9, 0.0)  # into the other body, halfway
+    states["position"][50:, 0] = (0.0, 0.9, 0.0)  # into the other body, halfway
     found = separation(model, records, bodies, 20)
     assert 5 < found.crossing < 15
 
