@@ -180,6 +180,8 @@ def contact_path(model: tuple, state: tuple, i: int, report: Any) -> tuple[float
     place = pairs.places[1, i]
     one = state.motions[place.first]
     two = state.motions[place.second]
+    if one.kind == screws.STILL and two.kind == screws.STILL:
+        return 0.0, gap_of(state, place, report)
     if place.pair < 0:
         contact = report.contacts[place.row]
         key = state.contact_memory[0].rows[place.row]
