@@ -13,6 +13,7 @@ TASKS = {
     "door": "a car door is placed into its opening by touch",
     "motor": "a motor is taken out of a door through an opening, with turns",
     "bolt": "a bolt is screwed out of its thread",
+    "stack": "a stack of free boxes is pushed along a table, and stays standing",
 }
 """By name, what the hand does."""
 
