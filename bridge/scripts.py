@@ -25,9 +25,10 @@ within_deg = 2.0
 body = "lid"           # of this body, in place of the tool
 at_end = true
 
-[[ratio]]              # all the while that forces are on a body turns by so much as the tool turns by 1
+[[ratio]]              # all the while that forces are on a body turns by so much as another one turns by 1
 what = "the wheel follows the pinion"
 body = "wheel"
+to = "pinion"          # absent: the tool
 axis = [0.0, 0.0, 1.0] # of both, scene
 ratio = -0.5
 within_deg = 1.0       # play: by how much it may be off, from the least to the largest
@@ -49,7 +50,7 @@ GUIDED_KEYS = ("by", "turn_deg", "until_force", "until_moved", "search")
 """Of a step; only a hand that feels can follow them."""
 HAND_KEYS = ("grip", "shift", "turn_deg", "sway", "seed", "delay_ticks")
 GOAL_KEYS = ("what", "position", "within", "orientation", "within_deg", "body", "at_end")
-RATIO_KEYS = ("what", "body", "axis", "ratio", "within_deg")
+RATIO_KEYS = ("what", "body", "axis", "ratio", "within_deg", "to")
 HAND_GRIPS = ("held", "light")
 
 
@@ -81,7 +82,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Ratio:
-    """That a body turns as the tool does, times a ratio."""
+    """That a body turns as another one, or the tool, does, times a ratio."""
 
     what: str
     body: str
@@ -90,6 +91,8 @@ class Ratio:
     ratio: float
     within: float
     """rad: largest difference of what the body is ahead of that, over the whole run"""
+    to: str | None = None
+    """Of this body, in place of the tool."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,7 @@ def _goal(where: str, table: Any) -> Goal:
 
 def _ratio(where: str, table: Any) -> Ratio:
     _known(where, table, RATIO_KEYS)
-    for key in RATIO_KEYS:
+    for key in RATIO_KEYS[:-1]:
         if key not in table:
             raise RecordingError(f"{where}: `{key}` is missing")
     axis = _numbers(where, "axis", table["axis"], 3)
@@ -206,7 +209,8 @@ def _ratio(where: str, table: Any) -> Ratio:
         raise RecordingError(f"{where}: `axis` must have a length, not {table['axis']!r}")
     ratio = _numbers(where, "ratio", [table["ratio"]], 1)
     within = math.radians(_number(where, "within_deg", table["within_deg"], 0.0))
-    return Ratio(str(table["what"]), table["body"], axis / np.linalg.norm(axis), float(ratio[0]), within)
+    to = table.get("to")
+    return Ratio(str(table["what"]), table["body"], axis / np.linalg.norm(axis), float(ratio[0]), within, to)
 
 
 def _known(where: str, table: Any, keys: tuple[str, ...]) -> None:

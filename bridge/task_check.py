@@ -128,13 +128,18 @@ def _named(where: str, name: str, names: list[str]) -> int:
 
 
 def play(ratio: Ratio, records: np.ndarray, bodies: Bodies, names: list[str]) -> float:
-    """By how much (rad) a body went ahead of its ratio to the tool or fell back, at most, while forces were on.
+    """By how much (rad) a body went ahead of its ratio to another one or fell back, at most, while forces were on.
 
     From the angles about the axis in (n,) RECORD; turns are counted. Raises ValueError as :func:`reached`.
     """
-    _, orientations = bodies.along(_named(f"ratio {ratio.what!r}", ratio.body, names))
-    turned = np.broadcast_to(orientations, (len(records), 4))
-    ahead = _angles(turned, ratio.axis) - ratio.ratio * _angles(records["output"]["proxy_orientation"], ratio.axis)
+
+    def angles(body: str | None) -> np.ndarray:
+        if body is None:
+            return _angles(records["output"]["proxy_orientation"], ratio.axis)
+        _, orientations = bodies.along(_named(f"ratio {ratio.what!r}", body, names))
+        return _angles(np.broadcast_to(orientations, (len(records), 4)), ratio.axis)
+
+    ahead = angles(ratio.body) - ratio.ratio * angles(ratio.to)
     return float(np.ptp(ahead[records["output"]["state"] == EngagementState.ACTIVE]))
 
 

@@ -15,6 +15,7 @@ TASKS = {
     "bolt": "a bolt is screwed out of its thread",
     "stack": "a stack of free boxes is pushed along a table, and stays standing",
     "box_on_box": "a box in the hand is pressed onto a free one, and drags it along",
+    "gears": "a bar in the hand turns a gear, which turns another one, by their teeth",
 }
 """By name, what the hand does."""
 

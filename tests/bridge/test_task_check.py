@@ -86,6 +86,8 @@ def test_what_turns_together_keeps_its_ratio_over_whole_turns():
 
     assert found(-0.5) == pytest.approx(0.02, rel=0.01)
     assert found(0.5) == pytest.approx(15.0 * 97 / 99, rel=0.01)
+    itself = Ratio("follows", "wheel", np.array((1.0, 0.0, 0.0)), 1.0, 0.1, to="wheel")
+    assert play(itself, records, bodies, ["wheel"]) == 0.0
     states["orientation"][:, 0] = UPRIGHT  # it does not follow
     bodies = Bodies(scene(box_mesh(1.0)), states)
     assert found(-0.5) == pytest.approx(7.5 * 97 / 99, rel=0.01)

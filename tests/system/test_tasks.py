@@ -19,6 +19,9 @@ from haptics.states import EngagementState
 MOMENTS = {"door": 8, "bolt": 12}
 """At which distances are measured again here; fewer where a moment takes long."""
 
+FELT = {"gears": 0.1}
+"""N, the least of the largest force; less where the hand feels a torque."""
+
 
 def environment(runtime: Path) -> dict[str, str]:
     """A runtime directory of the test's own, no display, and the project importable from anywhere."""
@@ -50,7 +53,7 @@ def test_a_hand_does_its_task_without_touching_and_the_same_again(task):
     bound = float(assembly.settings[0]["force_slew"])
     # Not even the spring asks for more than may be sent: nothing jumps.
     assert steps["force_step_N"] <= bound and steps["wanted_force_step_N"] <= bound
-    assert 0.8 < np.linalg.norm(output["wrench"][:, :3], axis=1).max() < 5.0, "it felt its way"
+    assert FELT.get(task, 0.8) < np.linalg.norm(output["wrench"][:, :3], axis=1).max() < 5.0, "it felt its way"
 
 
 @pytest.mark.slow
