@@ -375,13 +375,20 @@ def _report_task(task: str, log_path: Path, out: Path, as_json: bool) -> int:
 def _task_text(figures: dict[str, Any], files: dict[str, str]) -> str:
     tick, gap = figures["tick_us"], figures["independent_gap_min_mm"]
     goals = figures["goals"]
-    longest = max(len(goal["what"]) for goal in goals)
+    longest = max(len(what) for what in (*(goal["what"] for goal in goals), *figures["play_deg"]))
     lines = ["", "The task"]
     for goal in goals:
         off = ", ".join(f"{c:+.3f}" for c in goal["off_mm"]) + " mm"
         off += "" if goal["off_deg"] is None else f", {goal['off_deg']:.2f} degrees"
         when = "NOT REACHED" if goal["seconds"] is None else f"after {goal['seconds']:.1f} s"
         lines.append(f"  {goal['what']:<{longest}}  {when}, {off} off")
+    energy = []
+    if figures["energy_gain_J"] is not None:
+        energy.append(
+            f"  energy       {1e6 * figures['energy_gain_J']:.1f} uJ gained by bodies beyond what the hand put in, of"
+            f" {1e6 * figures['energy_gain_allowed_J']:.0f} uJ allowed"
+        )
+    lines += [f"  {what:<{longest}}  within {angle:.2f} degrees" for what, angle in figures["play_deg"].items()]
     lines += [
         "",
         "What was measured",
@@ -389,6 +396,7 @@ def _task_text(figures: dict[str, Any], files: dict[str, str]) -> str:
         " without the engine; smallest gap " + ("none within reach" if gap is None else f"{gap:.4f} mm"),
         f"  force        largest {figures['force_max_N']:.2f} N; largest step {figures['force_step_N']:.3f} N per tick,"
         f" of {figures['force_slew_N']:g} allowed (the spring itself: {figures['wanted_force_step_N']:.3f} N)",
+        *energy,
         f"  repeats      {figures['ticks_executed_again']} ticks executed again, {figures['ticks_differing']} differ",
         f"  tick time    p50 {tick['p50']:.0f} us, p99 {tick['p99']:.0f} us, longest {tick['max']:.0f} us (of 1000 us);"
         f" {figures['missed']} of {figures['ticks']} periods missed",

@@ -16,13 +16,22 @@ until_force = 1.5      # N: ends earlier, when a force against its direction is 
 until_moved = 0.001    # m: ends earlier, when the tool has gone so far
 search = 0.0005        # m: feels about, in a spiral of this radius
 
-[[goal]]               # in order; the last one holds at the end
+[[goal]]               # in order; the last one, and those with at_end, hold at the end
 what = "on the floor of the hole"
 position = [0.0, 0.0, 0.0]
 within = [0.0002, 0.0002, 0.0003]   # m, along the axes of the scene
 orientation = [0.0, 0.0, 0.0, 1.0]
 within_deg = 2.0
 body = "lid"           # of this body, in place of the tool
+at_end = true
+
+[[ratio]]              # all the while that forces are on a body turns by so much as another one turns by 1
+what = "the wheel follows the pinion"
+body = "wheel"
+to = "pinion"          # absent: the tool
+axis = [0.0, 0.0, 1.0] # of both, scene
+ratio = -0.5
+within_deg = 1.0       # play: by how much it may be off, from the least to the largest
 """
 
 import math
@@ -40,7 +49,8 @@ STEP_KEYS = ("to", "by", "seconds", "orientation", "turn_deg", "until_force", "u
 GUIDED_KEYS = ("by", "turn_deg", "until_force", "until_moved", "search")
 """Of a step; only a hand that feels can follow them."""
 HAND_KEYS = ("grip", "shift", "turn_deg", "sway", "seed", "delay_ticks")
-GOAL_KEYS = ("what", "position", "within", "orientation", "within_deg", "body")
+GOAL_KEYS = ("what", "position", "within", "orientation", "within_deg", "body", "at_end")
+RATIO_KEYS = ("what", "body", "axis", "ratio", "within_deg", "to")
 HAND_GRIPS = ("held", "light")
 
 
@@ -66,6 +76,23 @@ class Goal:
     """(4,) xyzw"""
     within_deg: float = 180.0
     body: str | None = None
+    at_end: bool = False
+    """Of a goal before the last one: it holds at the end too."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """That a body turns as another one, or the tool, does, times a ratio."""
+
+    what: str
+    body: str
+    axis: np.ndarray
+    """(3,) unit, of both, scene"""
+    ratio: float
+    within: float
+    """rad: largest difference of what the body is ahead of that, over the whole run"""
+    to: str | None = None
+    """Of this body, in place of the tool."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +103,7 @@ class Script:
     hand: HandTraits | None = None
     """None: poses are followed exactly."""
     goals: list[Goal] = field(default_factory=list)
+    ratios: list[Ratio] = field(default_factory=list)
 
 
 def read_script(path: str | Path) -> Script:
@@ -88,24 +116,25 @@ def read_script(path: str | Path) -> Script:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecordingError(f"{path}: not a TOML file: {error}") from None
     steps = content.get("step")
-    if not set(content) <= {"step", "hand", "goal"} or not isinstance(steps, list) or not steps:
+    if not set(content) <= {"step", "hand", "goal", "ratio"} or not isinstance(steps, list) or not steps:
         raise RecordingError(
-            f"{path}: a script is a list of tables [[step]], with [hand] and [[goal]] where wanted, "
+            f"{path}: a script is a list of tables [[step]], with [hand], [[goal]] and [[ratio]] where wanted, "
             f"and nothing else, not {sorted(content)}"
         )
     hand = _hand(f"{path}, hand", content["hand"]) if "hand" in content else None
     return Script(
         [_step(f"{path}, step {number}", step, hand is not None) for number, step in enumerate(steps, 1)],
         hand,
-        [_goal(f"{path}, goal {number}", goal) for number, goal in enumerate(_tables(path, content), 1)],
+        [_goal(f"{path}, goal {number}", goal) for number, goal in enumerate(_tables(path, content, "goal"), 1)],
+        [_ratio(f"{path}, ratio {number}", ratio) for number, ratio in enumerate(_tables(path, content, "ratio"), 1)],
     )
 
 
-def _tables(path: Path, content: dict[str, Any]) -> list[Any]:
-    goals = content.get("goal", [])
-    if not isinstance(goals, list):
-        raise RecordingError(f"{path}: goals are tables [[goal]], not {goals!r:.60}")
-    return goals
+def _tables(path: Path, content: dict[str, Any], key: str) -> list[Any]:
+    tables = content.get(key, [])
+    if not isinstance(tables, list):
+        raise RecordingError(f"{path}: {key}s are tables [[{key}]], not {tables!r:.60}")
+    return tables
 
 
 def _hand(where: str, table: Any) -> HandTraits:
@@ -156,6 +185,9 @@ def _goal(where: str, table: Any) -> Goal:
     within = _numbers(where, "within", table["within"], 3)
     if within.min() <= 0.0:
         raise RecordingError(f"{where}: `within` must be above 0, not {table['within']!r}")
+    at_end = table.get("at_end", False)
+    if type(at_end) is not bool:
+        raise RecordingError(f"{where}: `at_end` must be true or false, not {at_end!r}")
     return Goal(
         str(table["what"]),
         _numbers(where, "position", table["position"], 3),
@@ -163,7 +195,22 @@ def _goal(where: str, table: Any) -> Goal:
         _quaternion(where, table["orientation"]) if "orientation" in table else None,
         _number(where, "within_deg", table.get("within_deg", 180.0), 0.0),
         table.get("body"),
+        at_end,
     )
+
+
+def _ratio(where: str, table: Any) -> Ratio:
+    _known(where, table, RATIO_KEYS)
+    for key in RATIO_KEYS[:-1]:
+        if key not in table:
+            raise RecordingError(f"{where}: `{key}` is missing")
+    axis = _numbers(where, "axis", table["axis"], 3)
+    if not np.linalg.norm(axis) > 0.0:
+        raise RecordingError(f"{where}: `axis` must have a length, not {table['axis']!r}")
+    ratio = _numbers(where, "ratio", [table["ratio"]], 1)
+    within = math.radians(_number(where, "within_deg", table["within_deg"], 0.0))
+    to = table.get("to")
+    return Ratio(str(table["what"]), table["body"], axis / np.linalg.norm(axis), float(ratio[0]), within, to)
 
 
 def _known(where: str, table: Any, keys: tuple[str, ...]) -> None:

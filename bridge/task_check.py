@@ -1,8 +1,9 @@
 """Whether the run of a task scene, read from its log, did what it should.
 
-It is judged by four things: the goals of the script were reached in their order, the last one at the end; no two bodies
-came to touch, measured by :mod:`bridge.separation`, which shares nothing with the engine; what was sent never stepped
-by more than the slew limit; and the log, executed again, gives the same bits.
+The goals of the script were reached in their order, the last one at the end, and what turns together kept its ratio;
+no two bodies came to touch, measured by :mod:`bridge.separation`, which shares nothing with the engine; what was sent
+never stepped by more than the slew limit; free bodies got no energy but what the hand put in (:mod:`bridge.energy`);
+and the log, executed again, gives the same bits.
 """
 
 from collections.abc import Callable
@@ -12,12 +13,14 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from bridge.energy import energy_gain
 from bridge.moment import placed_triangles, tool_triangles
-from bridge.scripts import Goal, read_script
+from bridge.scripts import Goal, Ratio, read_script
 from bridge.separation import is_closed, triangles_distance, winding
 from bridge.tasks import script_of
 from haptics.states import EngagementState
 from rtcore.model import Model
+from rtcore.tables import FREE
 
 CHECKED_MOMENTS = 60
 """Moments of a run at which distances are measured again; half of them those at which the engine saw the least gap."""
@@ -48,20 +51,25 @@ class Bodies:
     def __init__(self, model: Model, states: Any = None) -> None:
         """``states``: :attr:`bridge.log.reader.Log.bodies`; None: nothing moves."""
         self._model = model
-        self._states = states
         self.moving: list[int] = [] if states is None else list(states.ids)
+        self._states = None if states is None else states[:]
 
     def along(self, body: int) -> tuple[np.ndarray, np.ndarray]:
         """Positions and orientations of a body, (n, 3) and (n, 4) after each tick, or (3,) and (4,) of one at rest."""
-        if body not in self.moving:
+        if self._states is None or body not in self.moving:
             return self._model.bodies["position"][body], self._model.bodies["orientation"][body]
-        states = self._states[:][:, self.moving.index(body)]
+        states = self._states[:, self.moving.index(body)]
         return states["position"], states["orientation"]
+
+    @property
+    def states(self) -> np.ndarray | None:
+        """(n, m) BODY_SAMPLE after each tick of those that move; None: nothing does."""
+        return self._states
 
     def at(self, row: int) -> tuple[np.ndarray, np.ndarray]:
         """Positions (bodies, 3) and orientations (bodies, 4) of all after the tick of this row."""
         positions, orientations = self._model.bodies["position"].copy(), self._model.bodies["orientation"].copy()
-        if self.moving:
+        if self._states is not None:
             states = self._states[row]
             positions[self.moving], orientations[self.moving] = states["position"], states["orientation"]
         return positions, orientations
@@ -69,6 +77,8 @@ class Bodies:
 
 def reached(goals: list[Goal], records: np.ndarray, bodies: Bodies, names: list[str]) -> list[Reached]:
     """How the goals went in (n,) RECORD: one after the other while forces were on, the last one at their end.
+
+    So do those that say so.
 
     Raises ValueError for a goal about a body that there is not.
     """
@@ -85,7 +95,7 @@ def reached(goals: list[Goal], records: np.ndarray, bodies: Bodies, names: list[
             angles = np.degrees(turns.magnitude())
             good &= angles <= goal.within_deg
         rows = active[active >= first]
-        if number == len(goals) - 1:
+        if goal.at_end or number == len(goals) - 1:
             rows = rows[-1:]
         found = rows[good[rows]]
         row = int(found[0]) if len(found) else int(active[-1]) if len(active) else -1
@@ -107,11 +117,35 @@ def _poses(goal: Goal, records: np.ndarray, bodies: Bodies, names: list[str]) ->
     """Positions (n, 3) and orientations (n, 4) of what a goal is about."""
     if goal.body is None:
         return records["output"]["proxy_position"], records["output"]["proxy_orientation"]
-    if goal.body not in names:
-        raise ValueError(f"goal {goal.what!r}: the scene has no body {goal.body!r}; there are: {', '.join(names)}")
-    body = names.index(goal.body)
-    positions, orientations = bodies.along(body)
+    positions, orientations = bodies.along(_named(f"goal {goal.what!r}", goal.body, names))
     return np.broadcast_to(positions, (len(records), 3)), np.broadcast_to(orientations, (len(records), 4))
+
+
+def _named(where: str, name: str, names: list[str]) -> int:
+    if name not in names:
+        raise ValueError(f"{where}: the scene has no body {name!r}; there are: {', '.join(names)}")
+    return names.index(name)
+
+
+def play(ratio: Ratio, records: np.ndarray, bodies: Bodies, names: list[str]) -> float:
+    """By how much (rad) a body went ahead of its ratio to another one or fell back, at most, while forces were on.
+
+    From the angles about the axis in (n,) RECORD; turns are counted. Raises ValueError as :func:`reached`.
+    """
+
+    def angles(body: str | None) -> np.ndarray:
+        if body is None:
+            return _angles(records["output"]["proxy_orientation"], ratio.axis)
+        _, orientations = bodies.along(_named(f"ratio {ratio.what!r}", body, names))
+        return _angles(np.broadcast_to(orientations, (len(records), 4)), ratio.axis)
+
+    ahead = angles(ratio.body) - ratio.ratio * angles(ratio.to)
+    return float(np.ptp(ahead[records["output"]["state"] == EngagementState.ACTIVE]))
+
+
+def _angles(orientations: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """(n,) angle about an axis (3,), scene, of orientations (n, 4), rad; not folded."""
+    return np.unwrap(2.0 * np.arctan2(orientations[:, :3] @ axis, orientations[:, 3]))
 
 
 @dataclass(frozen=True)
@@ -163,8 +197,10 @@ def separation(model: Model, records: np.ndarray, bodies: Bodies, most: int = CH
 def checked_rows(records: np.ndarray, most: int) -> list[int]:
     """Rows of (n,) RECORD at which distances are measured: half where gaps are least, the others evenly."""
     report = records["output"]["report"]
-    touching = np.flatnonzero(report["contact_count"] > 0)
-    nearest = touching[np.argsort(report["smallest_gap"][touching], kind="stable")[: most // 2]]
+    gaps = np.stack([report["smallest_gap"], report["body_gap"]])
+    least = np.where(gaps < 0.0, np.inf, gaps).min(axis=0)
+    touching = np.flatnonzero(np.isfinite(least))
+    nearest = touching[np.argsort(least[touching], kind="stable")[: most // 2]]
     evenly = np.linspace(0, len(records) - 1, most - len(nearest)).astype(int)
     return sorted({*nearest.tolist(), *evenly.tolist()})
 
@@ -198,6 +234,20 @@ def force_steps(records: np.ndarray) -> dict[str, float]:
     }
 
 
+def gained(model: Model, settings: np.void, records: np.ndarray, bodies: Bodies) -> tuple[float, float] | None:
+    """Energy (J) of free bodies that came from nowhere in (n,) RECORD, and how much may; None where that is not told.
+
+    What opens gaps without a force may lift all weights, against the hand, by one gap at rest. Not told where a body is
+    kinematic or the tool has a mass.
+    """
+    if bodies.states is None or (model.bodies["kind"][bodies.moving] != FREE).any() or model.inertias["mass"][-1] > 0.0:
+        return None
+    weight = model.inertias["mass"][bodies.moving].sum() * np.linalg.norm(model.world[0]["gravity"])
+    pull = np.linalg.norm(records["output"]["coupling_wrench"][:, :3], axis=1).max()
+    gain = energy_gain(model, settings, records, bodies.states, bodies.moving)
+    return gain, float((weight + pull) * model.world[0]["eps_safety"])
+
+
 def judge(task: str, log: Any, progress: Callable[[str, int, int], None] | None = None) -> tuple[dict[str, Any], Any]:
     """Figures about the run of a task in a log (:class:`bridge.log.reader.Log`), and its re-execution.
 
@@ -216,10 +266,12 @@ def judge(task: str, log: Any, progress: Callable[[str, int, int], None] | None 
     say("measuring distances again", 1)
     apart = separation(log.model, records, bodies)
     names = [body["name"] for body in log.config["scene"]["body"]]
-    wanted = read_script(script_of(task)).goals
-    if not wanted:
+    script = read_script(script_of(task))
+    if not script.goals:
         raise ValueError(f"{script_of(task)} says no goal, so that nothing tells whether the task was done")
-    goals = reached(wanted, records, bodies, names)
+    goals = reached(script.goals, records, bodies, names)
+    plays = {ratio.what: play(ratio, records, bodies, names) for ratio in script.ratios}
+    energy = gained(log.model, row, records, bodies)
     steps = force_steps(records)
     bounds = {"force_slew_N": float(row["force_slew"]), "torque_slew_Nm": float(row["torque_slew"])}
     failures = [f"not reached: {goal.what} (off by {goal.off_mm} mm)" for goal in goals if goal.seconds is None]
@@ -234,6 +286,14 @@ def judge(task: str, log: Any, progress: Callable[[str, int, int], None] | None 
     ):
         if step > bound * (1.0 + ROUNDING):
             failures.append(f"the {kind} stepped by {step:g}, above its bound of {bound:g} per tick")
+    for ratio in script.ratios:
+        if plays[ratio.what] > ratio.within:
+            failures.append(
+                f"not so: {ratio.what} (off by {np.degrees(plays[ratio.what]):.3f} degrees of "
+                f"{np.degrees(ratio.within):g} allowed)"
+            )
+    if energy is not None and energy[0] > energy[1]:
+        failures.append(f"bodies gained {energy[0]:g} J that the hand did not put in, above {energy[1]:g} J")
     if not again.same:
         failures.append(
             f"{again.ticks_differing} of {again.ticks} ticks differ when executed again; first {again.first}"
@@ -247,6 +307,9 @@ def judge(task: str, log: Any, progress: Callable[[str, int, int], None] | None 
         "penetrations": apart.crossing + apart.inside,
         **steps,
         **bounds,
+        "play_deg": {what: float(np.degrees(angle)) for what, angle in plays.items()},
+        "energy_gain_J": None if energy is None else energy[0],
+        "energy_gain_allowed_J": None if energy is None else energy[1],
         "ticks_differing": again.ticks_differing,
         "ticks_executed_again": again.ticks,
         "failures": failures,

@@ -13,6 +13,9 @@ TASKS = {
     "door": "a car door is placed into its opening by touch",
     "motor": "a motor is taken out of a door through an opening, with turns",
     "bolt": "a bolt is screwed out of its thread",
+    "stack": "a stack of free boxes is pushed along a table, and stays standing",
+    "box_on_box": "a box in the hand is pressed onto a free one, and drags it along",
+    "gears": "a bar in the hand turns a gear, which turns another one, by their teeth",
 }
 """By name, what the hand does."""
 

@@ -7,14 +7,27 @@ import numpy as np
 from bridge.assemble import Assembly, assemble
 from bridge.config import load_config
 from bridge.motions import SceneView, scripted_motion
+from haptics.bodies import sample_bodies
 from haptics.hands import DeviceDynamics, HandPose
 from haptics.states import CommandKind, EngagementState
-from haptics.tables import RECORD
+from haptics.tables import BODY_SAMPLE, RECORD
 from haptics.tick import tick
 from haptics.touch import make_touch
+from rtcore.model import moving_bodies
 from rtcore.state import State, make_state
 
 SESSION = 7
+
+
+class States(np.ndarray):
+    """(ticks, n) BODY_SAMPLE of the bodies ``ids`` (n), as a log has them."""
+
+    ids: tuple[int, ...]
+
+    def __new__(cls, states: np.ndarray, ids: tuple[int, ...]) -> "States":
+        made = states.view(cls)
+        made.ids = ids
+        return made
 
 
 def start_of(assembly: Assembly) -> State:
@@ -22,8 +35,9 @@ def start_of(assembly: Assembly) -> State:
     return make_state(assembly.model, assembly.start, assembly.start_orientation)
 
 
-def do_task(config: Path, script: Path) -> tuple[Assembly, np.ndarray]:
-    """Run a hand at a scene until it is done: what was assembled, and the (n,) RECORD of the ticks."""
+def do_task(config: Path, script: Path) -> tuple[Assembly, np.ndarray, States | None]:
+    """Run a hand at a scene until it is done: what was assembled, the (n,) RECORD of the ticks, and the states after
+    them of bodies that move."""
     assembly = assemble(load_config(config), config.parent)
     pose, tool = assembly.config.workspace.pose, assembly.config.tool
     view = SceneView(
@@ -42,6 +56,8 @@ def do_task(config: Path, script: Path) -> tuple[Assembly, np.ndarray]:
     record = np.zeros(1, RECORD)
     record["budget"] = assembly.budget
     rows: list[np.ndarray] = []
+    ids = moving_bodies(assembly.model.bodies)
+    states: list[np.ndarray] = []
 
     def feel(device: HandPose, command: CommandKind | None = None) -> None:
         number = len(rows) + 1
@@ -59,6 +75,9 @@ def do_task(config: Path, script: Path) -> tuple[Assembly, np.ndarray]:
         tick(assembly.model, state, assembly.settings, touch, record)
         record["timing"]["started_ns"] = number * 1_000_000
         rows.append(record[0].copy())
+        moving = np.zeros(len(ids), BODY_SAMPLE)
+        sample_bodies(state.poses, state.velocities, state.pairs.movers, moving)
+        states.append(moving)
 
     feel(motion.first, CommandKind.LEASE)
     feel(motion.first, CommandKind.ARM)
@@ -69,7 +88,7 @@ def do_task(config: Path, script: Path) -> tuple[Assembly, np.ndarray]:
     while motion.duration_s is not None and seconds < motion.duration_s:
         seconds += 1e-3
         feel(motion.step(1e-3, rows[-1]["output"]["wrench"]))
-    return assembly, np.array(rows)
+    return assembly, np.array(rows), States(np.array(states), tuple(ids)) if ids else None
 
 
 def repeat(assembly: Assembly, records: np.ndarray) -> int:

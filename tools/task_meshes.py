@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from tools.scenes import scene
+from tools.scenes.gear_mesh import axle, spur_gear, with_pins
+from tools.scenes.mesh import Mesh
 from tools.scenes.scene import Part
 
 FOLDER = Path(__file__).resolve().parent.parent / "configs" / "meshes"
@@ -24,14 +26,27 @@ PARTS = {
     "rail": ("motor_in_door", 14_000, "rail"),
     "bolt": ("screw_in_thread", 6_000, "bolt"),
     "nut": ("screw_in_thread", 6_000, "nut"),
-    "pinion": ("gear_mesh", 10_000, "pinion"),
-    "wheel": ("gear_mesh", 10_000, "wheel"),
 }
 """File: (family of scenes, triangles of the whole scene, part)."""
 
+PINION, WHEEL = (14, 5e-3), (21, 8e-3)
+"""Teeth, and radius of the bore, m."""
 
-def part(name: str) -> Part:
-    """The part that a file is made of."""
+MADE = {
+    "pinion": lambda: with_pins(spur_gear(*PINION)),
+    "wheel": lambda: spur_gear(*WHEEL),
+    "pinion_axle": lambda: axle(PINION[1], 0.0138),
+    "wheel_axle": lambda: axle(WHEEL[1], 0.0138),
+}
+"""Files made for a task alone."""
+
+NAMES = (*PARTS, *MADE)
+
+
+def part(name: str) -> Part | Mesh:
+    """The mesh that a file is made of."""
+    if name in MADE:
+        return MADE[name]()
     family, triangles, wanted = PARTS[name]
     return next(part for part in scene(family, triangles, 0).parts if part.name == wanted)
 
@@ -54,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder to write to")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    for name in PARTS:
+    for name in NAMES:
         made = part(name)
         data = ply(made.vertices, made.faces)
         (options.out / f"{name}.ply").write_bytes(data)

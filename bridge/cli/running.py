@@ -202,7 +202,7 @@ def demo(
     """
     if listed:
         for name, what in TASKS.items():
-            print(f"{name:<8} {what}")
+            print(f"{name:<10} {what}")
         return ExitCode.OK
     if scene is not None and scene not in TASKS:
         fail(f"--scene {scene!r}: there is no such scene; there are: {', '.join(TASKS)}", ExitCode.USAGE)

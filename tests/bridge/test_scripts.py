@@ -24,7 +24,8 @@ def test_all_that_a_script_may_say(tmp_path):
         "[[step]]\nby = [0, 0, 1]\nturn_deg = [0, 0, 720]\nseconds = 2\nuntil_force = 1.5\n"
         "until_moved = 0.1\nsearch = 0.2\n"
         '[[goal]]\nwhat = "there"\nposition = [1, 2, 3]\nwithin = [0.1, 0.1, 0.2]\norientation = [0, 0, 0, 1]\n'
-        'within_deg = 2\nbody = "lid"\n',
+        'within_deg = 2\nbody = "lid"\nat_end = true\n'
+        '[[ratio]]\nwhat = "follows"\nbody = "wheel"\naxis = [0, 0, 2]\nratio = -0.5\nwithin_deg = 180\n',
     )
     assert script.hand is not None and script.hand.grip == "light" and script.hand.delay_ticks == 2
     wrong = script.hand.misjudgement
@@ -33,8 +34,11 @@ def test_all_that_a_script_may_say(tmp_path):
     assert (step.seconds, step.until_force, step.until_moved, step.search) == (2.0, 1.5, 0.1, 0.2)
     np.testing.assert_allclose(step.turn, (0, 0, 4 * np.pi))
     (goal,) = script.goals
-    assert (goal.what, goal.body, goal.within_deg) == ("there", "lid", 2.0)
+    assert (goal.what, goal.body, goal.within_deg, goal.at_end) == ("there", "lid", 2.0, True)
     np.testing.assert_allclose(goal.within, (0.1, 0.1, 0.2))
+    (ratio,) = script.ratios
+    assert (ratio.what, ratio.body, ratio.ratio, ratio.within) == ("follows", "wheel", -0.5, pytest.approx(np.pi))
+    np.testing.assert_allclose(ratio.axis, (0, 0, 1))
 
 
 def test_a_script_without_a_hand_is_followed_exactly(tmp_path):
@@ -58,7 +62,16 @@ def test_a_script_without_a_hand_is_followed_exactly(tmp_path):
             STEP + '[[goal]]\nwhat = "a"\nposition = [0, 0, 0]\nwithin = [1, 1, 1]\nwithin_deg = 1\n',
             "`orientation` and `within_deg` belong together",
         ),
+        (
+            STEP + '[[goal]]\nwhat = "a"\nposition = [0, 0, 0]\nwithin = [1, 1, 1]\nat_end = 1\n',
+            "`at_end` must be true or false",
+        ),
         ("goal = 5\n" + STEP, "goals are tables"),
+        (STEP + '[[ratio]]\nwhat = "a"\n', "ratio 1: `body` is missing"),
+        (
+            STEP + '[[ratio]]\nwhat = "a"\nbody = "b"\naxis = [0, 0, 0]\nratio = 1\nwithin_deg = 1\n',
+            "`axis` must have a length",
+        ),
     ],
 )
 def test_bad_scripts_are_told(tmp_path, text, sentence):

@@ -5,11 +5,14 @@ import itertools
 import numpy as np
 import pytest
 from drawn import ball_mesh, box_mesh, model_of
+from scipy.spatial.transform import Rotation
+from task_rig import States
 
-from bridge.scripts import Goal
-from bridge.task_check import Bodies, checked_rows, force_steps, reached, separation
+from bridge.scripts import Goal, Ratio
+from bridge.task_check import Bodies, checked_rows, force_steps, gained, play, reached, separation
 from haptics.states import EngagementState
-from haptics.tables import BODY_SAMPLE, RECORD
+from haptics.tables import BODY_SAMPLE, RECORD, SETTINGS
+from rtcore.tables import FREE, KINEMATIC
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 WITHIN = np.full(3, 0.02)
@@ -25,7 +28,7 @@ def run_along(positions: np.ndarray, orientations=None) -> np.ndarray:
     output["proxy_orientation"] = UPRIGHT if orientations is None else orientations
     output["state"] = EngagementState.ACTIVE
     output["state"][[0, -1]] = EngagementState.IDLE
-    output["report"]["smallest_gap"] = -1.0
+    output["report"]["smallest_gap"] = output["report"]["body_gap"] = -1.0
     return records
 
 
@@ -33,15 +36,6 @@ def line(*corners: float, count: int = 100) -> np.ndarray:
     """Positions along x through corners."""
     x = np.concatenate([np.linspace(a, b, count) for a, b in itertools.pairwise(corners)])
     return np.column_stack([x, 0 * x, 0 * x])
-
-
-class Logged(np.ndarray):
-    """States of body 1 as a log has them."""
-
-    ids = (1,)
-
-    def __new__(cls, states: np.ndarray) -> "Logged":
-        return states.view(cls)
 
 
 def goal(x: float, **more) -> Goal:
@@ -67,6 +61,59 @@ def test_goals_are_reached_in_their_order_and_the_last_one_at_the_end():
     assert told([goal(0.0), goal(1.0)], there_and_back) == [True, False]
     assert told([goal(2.0), goal(0.0)], there_and_back) == [False, False]
     assert told([goal(1.0), goal(0.5), goal(1.0), goal(0.0)], there_and_back) == [True, True, False, False]
+
+
+def test_goals_that_say_so_hold_at_the_end_too():
+    there_and_back = run_along(line(0.0, 1.0, 0.0))
+    assert told([goal(1.0), goal(0.0, at_end=True), goal(0.0)], there_and_back) == [True] * 3
+    assert told([goal(1.0, at_end=True), goal(0.0)], there_and_back) == [False, False]
+
+
+def about_x(angles: np.ndarray) -> np.ndarray:
+    """(n, 4) orientations turned about x."""
+    return Rotation.from_rotvec(np.outer(angles, (1.0, 0.0, 0.0))).as_quat()
+
+
+def test_what_turns_together_keeps_its_ratio_over_whole_turns():
+    angles = np.linspace(0.0, 15.0, 100)
+    records = run_along(line(0.0, 1.0), about_x(angles))
+    states = States(np.zeros((100, 1), BODY_SAMPLE), (0,))
+    states["orientation"][:, 0] = about_x(-0.5 * angles + 0.01 * np.sin(angles))
+    bodies = Bodies(scene(box_mesh(1.0)), states)
+
+    def found(ratio: float) -> float:
+        return play(Ratio("follows", "wheel", np.array((1.0, 0.0, 0.0)), ratio, 0.1), records, bodies, ["wheel"])
+
+    assert found(-0.5) == pytest.approx(0.02, rel=0.01)
+    assert found(0.5) == pytest.approx(15.0 * 97 / 99, rel=0.01)
+    itself = Ratio("follows", "wheel", np.array((1.0, 0.0, 0.0)), 1.0, 0.1, to="wheel")
+    assert play(itself, records, bodies, ["wheel"]) == 0.0
+    states["orientation"][:, 0] = UPRIGHT  # it does not follow
+    bodies = Bodies(scene(box_mesh(1.0)), states)
+    assert found(-0.5) == pytest.approx(7.5 * 97 / 99, rel=0.01)
+    with pytest.raises(ValueError, match="no body 'wheel'"):
+        play(Ratio("follows", "wheel", np.array((1.0, 0.0, 0.0)), 1.0, 0.1), records, bodies, ["box"])
+
+
+def test_energy_is_told_where_all_that_moves_is_free():
+    model = scene(box_mesh(1.0))
+    records = run_along(line(3.0, 3.0))
+    assert gained(model, np.ones(1, SETTINGS)[0], records, Bodies(model)) is None
+    model.bodies["kind"][0] = FREE
+    model.inertias["mass"][0] = 2.0
+    model.inertias["axes"][0] = UPRIGHT
+    model.world["gravity"][0] = (0.0, 0.0, -10.0)
+    model.world["eps_safety"] = 1e-3
+    states = States(np.zeros((len(records), 1), BODY_SAMPLE), (0,))
+    states["orientation"] = UPRIGHT
+    records["output"]["device_position"] = records["output"]["proxy_position"]
+    records["output"]["device_orientation"] = UPRIGHT
+    records["output"]["coupling_wrench"][7, 0] = 3.0
+    states["position"][50:, 0, 2] = 1e-3  # lifted by one gap
+    told_of = gained(model, np.ones(1, SETTINGS)[0], records, Bodies(model, states))
+    assert told_of == (pytest.approx(2.0 * 10.0 * 1e-3), pytest.approx((2.0 * 10.0 + 3.0) * 1e-3))
+    model.bodies["kind"][0] = KINEMATIC
+    assert gained(model, np.ones(1, SETTINGS)[0], records, Bodies(model, states)) is None
 
 
 def test_only_what_happened_under_forces_counts():
@@ -113,7 +160,7 @@ def test_moving_bodies_are_measured_where_they_were():
     model.bodies["kind"][1] = 2
     model.bodies["position"][1] = (0.0, 5.0, 0.0)
     records = run_along(line(3.0, 4.0))
-    states = Logged(np.zeros((len(records), 1), BODY_SAMPLE))
+    states = States(np.zeros((len(records), 1), BODY_SAMPLE), (1,))
     states["position"], states["orientation"] = (0.0, 5.0, 0.0), UPRIGHT
     bodies = Bodies(model, states)
     assert separation(model, records, bodies, 20).crossing == 0
@@ -130,6 +177,8 @@ def test_moments_are_those_of_the_least_gaps_and_spread_over_the_run():
     rows = checked_rows(records, 40)
     assert set(range(380, 400)) <= set(rows)
     assert rows[0] == 0 and rows[-1] == 999 and 36 <= len(rows) <= 40
+    report["body_gap"][700:720] = 1e-6  # of bodies with each other
+    assert set(range(700, 720)) <= set(checked_rows(records, 40))
 
 
 def test_steps_of_the_force_are_those_between_neighbouring_ticks():

@@ -18,6 +18,7 @@ MODULES = (
     "ccd_queries",
     "ccd_scene",
     "ccd_ablations",
+    "crowd",
     "contact_problems",
     "motion_space",
     "tower",

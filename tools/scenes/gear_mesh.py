@@ -1,10 +1,11 @@
-"""Two spur gears with involute flanks and backlash; the pinion rolls around the wheel."""
+"""Two spur gears with involute flanks and backlash; the pinion rolls around the wheel. And plain gears on axles."""
 
+import itertools
 import math
 
 import numpy as np
 
-from tools.scenes.mesh import Mesh, divide, meet, ring
+from tools.scenes.mesh import Mesh, divide, join, lathe, meet, ring
 from tools.scenes.path import ramp, through
 from tools.scenes.scene import Part, Phase, Scene
 
@@ -19,6 +20,13 @@ BACKLASH = 0.6e-3
 CENTRES = 0.5 * MODULE * (TEETH[0] + TEETH[1])
 _PRESSURE = math.radians(20.0)
 _WIDTH = 0.020
+
+BORE_SIDES = 16
+PLAIN_WIDTH, HUB, COLLAR = 10e-3, 5e-3, 2e-3
+PIN, PIN_REACH, PIN_APART = 2e-3, 13e-3, 5e-3
+"""Radius of the pins on a gear, and where they stand, m."""
+PLAY = 0.2e-3
+"""Between an axle and its bore, m of radius."""
 
 
 def _outline(teeth: int, pieces: int) -> np.ndarray:
@@ -70,6 +78,73 @@ def _gear(length: float, teeth: int) -> Mesh:
         [r * np.cos(angle)[:, None], r * np.sin(angle)[:, None], np.broadcast_to(section[:, 1], r.shape)], axis=-1
     )
     return ring(points).rounded()
+
+
+def _between(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
+    """(a + b, 3, 3) triangles between two closed rows of points (a, 3) and (b, 3) around z, joined in order of angles.
+
+    Their normals point up where the first row is the inner one, and outwards where it is the upper one.
+    """
+    rows = []
+    for points, other in ((inner, False), (outer, True)):
+        angles = np.arctan2(points[:, 1], points[:, 0]) % (2.0 * math.pi)
+        order = np.argsort(angles, kind="stable")
+        rows += [(angles[i], other, points[i]) for i in order]
+    rows.sort(key=lambda row: row[:2])
+    last = {other: next(row[2] for row in reversed(rows) if row[1] == other) for other in (False, True)}
+    triangles = []
+    for _, other, point in rows:
+        triangles.append([last[False], last[True], point])
+        last[other] = point
+    return np.array(triangles)
+
+
+def spur_gear(teeth: int, bore: float) -> Mesh:
+    """A plain gear about z of few triangles, 10 mm wide, with a hub that stands out by 2 mm below and above.
+
+    Each flank is three strips; the bore (m, radius of its corners) and the hub have ``BORE_SIDES`` sides.
+    """
+    angle, radius = _outline(teeth, 3).T
+    few = 2.0 * math.pi * np.arange(BORE_SIDES) / BORE_SIDES
+    hub, rim, half = bore + HUB, 0.5 * MODULE * (teeth - 3.5), 0.5 * PLAIN_WIDTH
+
+    def row(around: np.ndarray, reach: np.ndarray | float, height: float) -> np.ndarray:
+        across = np.broadcast_to(reach, around.shape)
+        return np.stack([across * np.cos(around), across * np.sin(around), np.full(len(around), height)], axis=1)
+
+    triangles = [
+        _between(row(few, bore, -half - COLLAR), row(few, bore, half + COLLAR)),
+        _between(row(angle, radius, half), row(angle, radius, -half)),
+    ]
+    for side in (-1.0, 1.0):
+        rows = [
+            *(
+                row(few, bore, side * (half + COLLAR)),
+                row(few, hub, side * (half + COLLAR)),
+                row(few, hub, side * half),
+            ),
+            *(row(angle, rim, side * half), row(angle, radius, side * half)),
+        ]
+        for inner, outer in itertools.pairwise(rows):
+            triangles.append(_between(inner, outer)[:, :: round(side)])
+    vertices, faces = np.unique(np.round(np.concatenate(triangles).reshape(-1, 3), 12), axis=0, return_inverse=True)
+    return Mesh(vertices, faces.reshape(-1, 3)).rounded()
+
+
+def with_pins(gear: Mesh) -> Mesh:
+    """A gear with four pins on its upper face, in two pairs between which a bar of 5.5 mm turns it."""
+    pins = []
+    for x in (-PIN_REACH, PIN_REACH):
+        for y in (-PIN_APART, PIN_APART):
+            profile = np.array([(PIN, 0.5 * PLAIN_WIDTH - 0.5e-3), (PIN, 0.5 * PLAIN_WIDTH + 7.5e-3)])
+            pins.append(lathe(profile, 8).moved((x, y, 0.0)))
+    return join([gear, *pins]).rounded()
+
+
+def axle(bore: float, length: float) -> Mesh:
+    """A rod about z with as many sides as a bore, 0.2 mm thinner than it all around."""
+    thick = bore * math.cos(math.pi / BORE_SIDES) - PLAY
+    return lathe(np.array([(thick, -0.5 * length), (thick, 0.5 * length)]), BORE_SIDES).rounded()
 
 
 def build(triangles: int, seed: int) -> Scene:
