@@ -49,20 +49,24 @@ def near_pairs(first: np.ndarray, second: np.ndarray, reach: float) -> np.ndarra
     return np.concatenate(found) if found else np.zeros((0, 2), dtype=int)
 
 
-def _point_triangle(p: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Square distances of points (k, 3) whose foot lies inside triangles (k, 3, 3); inf for the others."""
+def _point_triangle(p: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Square distances of points (k, 3) whose foot lies inside triangles (k, 3, 3), inf for the others, and the feet."""
     u, v, w = t[:, 1] - t[:, 0], t[:, 2] - t[:, 0], p - t[:, 0]
     n = np.cross(u, v)
     square = np.einsum("kc,kc->k", n, n)
     with np.errstate(divide="ignore", invalid="ignore"):
         b = np.einsum("kc,kc->k", np.cross(w, v), n) / square
         c = np.einsum("kc,kc->k", np.cross(u, w), n) / square
-        height = np.einsum("kc,kc->k", w, n) ** 2 / square
-    return np.where((square > 0) & (b >= 0) & (c >= 0) & (b + c <= 1), height, np.inf)
+        along = np.einsum("kc,kc->k", w, n) / square
+        foot = p - along[:, None] * n
+        height = along**2 * square
+    return np.where((square > 0) & (b >= 0) & (c >= 0) & (b + c <= 1), height, np.inf), foot
 
 
-def _segments(p0: np.ndarray, p1: np.ndarray, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
-    """Square distances of segments (k, 3): Ericson 2005, section 5.1.9."""
+def _segments(
+    p0: np.ndarray, p1: np.ndarray, q0: np.ndarray, q1: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Square distances of segments (k, 3) and the points nearest to one another: Ericson 2005, section 5.1.9."""
     d, e, r = p1 - p0, q1 - q0, p0 - q0
     dd, ee, de = (np.einsum("kc,kc->k", x, y) for x, y in ((d, d), (e, e), (d, e)))
     dr, er = np.einsum("kc,kc->k", d, r), np.einsum("kc,kc->k", e, r)
@@ -74,7 +78,7 @@ def _segments(p0: np.ndarray, p1: np.ndarray, q0: np.ndarray, q1: np.ndarray) ->
         s = np.where(dd > 0.0, np.clip(s, 0.0, 1.0), 0.0)
     t = np.clip(t, 0.0, 1.0)
     gap = r + s[:, None] * d - t[:, None] * e
-    return np.einsum("kc,kc->k", gap, gap)
+    return np.einsum("kc,kc->k", gap, gap), p0 + s[:, None] * d, q0 + t[:, None] * e
 
 
 def _pierced(p: np.ndarray, q: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -93,12 +97,31 @@ def pair_distances(s: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Distances (k,) of pairs of triangles (k, 3, 3); 0 where they cross."""
     best = np.full(len(s), np.inf)
     for i in range(3):
-        best = np.minimum(best, np.minimum(_point_triangle(s[:, i], t), _point_triangle(t[:, i], s)))
+        best = np.minimum(best, np.minimum(_point_triangle(s[:, i], t)[0], _point_triangle(t[:, i], s)[0]))
         for j in range(3):
             ends = (s[:, i], s[:, (i + 1) % 3], t[:, j], t[:, (j + 1) % 3])
-            best = np.minimum(best, _segments(*ends))
+            best = np.minimum(best, _segments(*ends)[0])
         best[_pierced(s[:, i], s[:, (i + 1) % 3], t) | _pierced(t[:, i], t[:, (i + 1) % 3], s)] = 0.0
     return np.sqrt(best)
+
+
+def near_features(s: np.ndarray, t: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where vertices, edges and faces of pairs of triangles (k, 3, 3) are within ``reach`` (m) of one another.
+
+    Returns (rows (m,) of the pairs, points (m, 3) of the first, points (m, 3) of the second): of every pair its vertices
+    above a face, and what is nearest of any two edges.
+    """
+    square, first, second = [], [], []
+    for i in range(3):
+        height, foot = _point_triangle(s[:, i], t)
+        square.append(height), first.append(s[:, i]), second.append(foot)
+        height, foot = _point_triangle(t[:, i], s)
+        square.append(height), first.append(foot), second.append(t[:, i])
+        for j in range(3):
+            length, p, q = _segments(s[:, i], s[:, (i + 1) % 3], t[:, j], t[:, (j + 1) % 3])
+            square.append(length), first.append(p), second.append(q)
+    kinds, rows = np.nonzero(np.stack(square) <= reach * reach)
+    return rows, np.stack(first)[kinds, rows], np.stack(second)[kinds, rows]
 
 
 def triangles_distance(first: np.ndarray, second: np.ndarray, reach: float) -> float:

@@ -1,0 +1,440 @@
+"""Certificates of bodies that move: free flight, contact impulses, velocities at contacts, energy.
+
+What happens to a body in a tick follows from two logged states: the change of its momenta less what gravity and drag
+give is what contacts gave. Contacts are looked for where the tick began, by :mod:`bridge.verify.near`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bridge.verify.certificate import Certificate
+from bridge.verify.fit import Cone, explain, tangents
+from bridge.verify.history import History
+from bridge.verify.motions import Pose, angle_between, turned_freely
+from bridge.verify.motions import way as screw
+from bridge.verify.near import Meeting, Points
+from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER
+
+ROUNDING = 1e-12
+"""m per m: what rounding may do to poses, by the size of what is computed with."""
+EXPLAINED = 1e-5
+"""Share of what contacts changed that may stay unexplained."""
+RESTING = 1e-5
+"""Share of eps_alert by which a body may move in a tick and be set to rest."""
+CLOSED = 2e-3
+"""Share of eps_safety: contacts are carried along while bodies move by half of that."""
+LEDGER = 1e-9
+"""Share of the energies in a tick that rounding and a converged solve may leave."""
+
+
+class Body:
+    """A FREE body at the start of a tick, after its kick, and what the log says of its end."""
+
+    def __init__(self, history: History, body: int, row: int):
+        inertia: Any = history.model.inertias[body]
+        dt, gravity = history.dt, history.gravity
+        self.id = body
+        self.mass = float(inertia["mass"])
+        self.moments = np.array(inertia["moments"], dtype=float)
+        axes = Rotation.from_quat(inertia["axes"]).as_matrix()
+        self.offset = np.array(inertia["centre"], dtype=float)
+        self.start, self.end = history.pose(body, row - 1), history.pose(body, row)
+        self.frame, self.frame_end = self.start.rotation @ axes, self.end.rotation @ axes
+        self.axes = axes
+        self.centre, self.centre_end = self.start.place(self.offset), self.end.place(self.offset)
+        before, after = history.state(body, row - 1), history.state(body, row)
+        self.v0, self.w0 = np.array(before["linear"]), np.array(before["angular"])
+        self.v1, self.w1 = np.array(after["linear"]), np.array(after["angular"])
+        self.spin0, self.spin1 = self.momentum(self.frame, self.w0), self.momentum(self.frame_end, self.w1)
+        linear_drag, angular_drag = float(inertia["linear_drag"]), float(inertia["angular_drag"])
+        pull = self.mass * gravity - linear_drag * self.v0
+        self.kicked = self.v0 + dt / (self.mass + linear_drag * dt) * pull
+        along = self.frame.T @ self.spin0
+        self.spin_kicked = self.frame @ (along * self.moments / (self.moments + angular_drag * dt))
+        self.radius = history.shapes[body].radius + float(np.linalg.norm(history.shapes[body].centre - self.offset))
+        self.restitution, self.rest_speed = float(inertia["restitution"]), float(inertia["rest_speed"])
+
+    def momentum(self, frame: np.ndarray, angular: np.ndarray) -> np.ndarray:
+        """Angular, about the centre of mass, scene."""
+        return frame @ (self.moments * (frame.T @ angular))
+
+    def angular(self, momentum: np.ndarray) -> np.ndarray:
+        """Velocity of a momentum where the tick begins."""
+        return self.frame @ ((self.frame.T @ momentum) / self.moments)
+
+    @property
+    def kinetic(self) -> tuple[float, float]:
+        """J, before and after the tick."""
+        before = 0.5 * self.mass * self.v0 @ self.v0 + 0.5 * self.w0 @ self.spin0
+        after = 0.5 * self.mass * self.v1 @ self.v1 + 0.5 * self.w1 @ self.spin1
+        return float(before), float(after)
+
+    def weighted(self, linear: np.ndarray, angular: np.ndarray) -> np.ndarray:
+        """(6,) an impulse and a moment of it in the norm of kinetic energy, sqrt(J)."""
+        return np.concatenate([linear / np.sqrt(self.mass), (self.frame.T @ angular) / np.sqrt(self.moments)])
+
+    def speed(self, weighted: np.ndarray) -> float:
+        """Bound on the speed of any of its points that such an impulse makes, m/s."""
+        turning = np.linalg.norm(weighted[3:] / np.sqrt(self.moments))
+        return float(np.linalg.norm(weighted[:3]) / np.sqrt(self.mass) + self.radius * turning)
+
+    @property
+    def turning(self) -> np.ndarray:
+        """Mean angular velocity of the way that contacts were solved for, rad/s."""
+        return 0.5 * (self.angular(self.spin1) + self.w1)
+
+
+@dataclass
+class Contact:
+    """A pair of near points of two bodies in the tick looked at."""
+
+    first: int
+    second: int
+    p: np.ndarray
+    q: np.ndarray
+    normal: np.ndarray
+    gap: float
+
+
+def kinetic_and_potential(history: History) -> np.ndarray:
+    """(n,) energy of the free bodies after each tick, J, and (n,) the sum of the sizes of what it is made of."""
+    energy, size = np.zeros(len(history)), np.zeros(len(history))
+    for body in history.free:
+        inertia: Any = history.model.inertias[body]
+        states = history.states[:, history.moving.index(body)]
+        turns = Rotation.from_quat(states["orientation"])
+        frames = turns * Rotation.from_quat(inertia["axes"])
+        angular = frames.inv().apply(states["angular"])
+        centres = states["position"] + turns.apply(np.array(inertia["centre"]))
+        linear = 0.5 * inertia["mass"] * np.sum(states["linear"] ** 2, axis=1)
+        turning = 0.5 * angular**2 @ inertia["moments"]
+        height = -inertia["mass"] * centres @ history.gravity
+        energy += linear + turning + height
+        size += linear + turning + inertia["mass"] * np.abs(centres) @ np.abs(history.gravity)
+    return np.stack([energy, size])
+
+
+class BodyCertificates:
+    """Judges the bodies of a log row by row."""
+
+    def __init__(self, history: History):
+        self._history = history
+        self.told = Certificate("energy told", "energy of the free bodies is as reported", "J")
+        self.flight = Certificate("free flight", "a body that touches nothing moves by gravity and drag alone", "m")
+        self.impulses = Certificate(
+            "cone", "contact impulses within friction cones at near points explain what bodies do", "m/s"
+        )
+        self.velocities = Certificate(
+            "contact velocity", "no contact closes below eps_safety within the tick", "m"
+        )
+        self.complementarity = Certificate(
+            "complementarity", "closed contacts alone explain it, with friction against the slip", "m/s"
+        )
+        self.ledger = Certificate("energy", "no kinetic energy but from gravity and the tool", "J")
+        if history.free:
+            self._judge_told()
+            if history.every > 1:
+                for certificate in (self.flight, self.impulses, self.velocities, self.complementarity, self.ledger):
+                    certificate.leave(f"states of every {history.every}. tick only", len(history))
+
+    def certificates(self) -> list[Certificate]:
+        """In the order of the table."""
+        return [self.flight, self.impulses, self.velocities, self.complementarity, self.ledger, self.told]
+
+    def _judge_told(self) -> None:
+        history = self._history
+        energy, size = kinetic_and_potential(history)
+        off = np.abs(energy - history.report["energy"])
+        rows = np.flatnonzero(history.known & np.isfinite(energy))
+        self.told.judge_all(history.ticks[rows], off[rows], 1e-12 * size[rows] + 1e-300)
+        self.told.leave("state not in the log", len(history) - len(rows))
+
+    def judge(self, row: int, meetings: list[Meeting]) -> None:
+        """The tick of a row that follows the one before."""
+        history = self._history
+        if not history.moving or history.every > 1:
+            return
+        bodies = {body: Body(history, body, row) for body in history.free}
+        contacts = [each for meeting in meetings if meeting.points is not None for each in _list(meeting, meeting.points)]
+        touching = {side for contact in contacts for side in (contact.first, contact.second)}
+        for body in history.kinematic:
+            self._carried(body, row)
+        for body in history.free:
+            if body not in touching:
+                self._flies(bodies[body], row)
+        for island in _islands(bodies, contacts):
+            self._island(row, bodies, island)
+
+    # Free flight
+
+    def _carried(self, body: int, row: int) -> None:
+        """A kinematic body keeps its velocity and goes along it, or a part of it where it is blocked."""
+        history = self._history
+        state, before = history.state(body, row), history.state(body, row - 1)
+        changed = float(np.abs(state["linear"] - before["linear"]).max() + np.abs(state["angular"] - before["angular"]).max())
+        one = history.way(body, row)
+        origin = history.pose(body, row - 1).position
+        shift, turn = history.dt * np.array(state["linear"]), history.dt * np.array(state["angular"])
+        went = history.pose(body, row).position - origin
+        share = _share(np.concatenate([went, one.turn]), np.concatenate([shift, turn]))
+        stopped = history.report["stopped"][row] > 0
+        if not stopped:
+            share = 1.0
+        # a screw that begins with the velocity ends beside the chord of one that ends at it
+        bow = 0.5 * float(np.linalg.norm(shift) * np.linalg.norm(turn))
+        off = max(float(np.linalg.norm(went - share * shift)) - bow, 0.0)
+        off += self._reach(body) * float(np.linalg.norm(one.turn - share * turn)) + changed * history.dt
+        size = float(np.abs(origin).max()) + self._reach(body)
+        self.flight.judge(history.ticks[row], off, ROUNDING * size, history.names[body])
+
+    def _reach(self, body: int) -> float:
+        shape = self._history.shapes[body]
+        return shape.radius + float(np.linalg.norm(shape.centre))
+
+    def _flies(self, body: Body, row: int) -> None:
+        history = self._history
+        tick, name, dt = history.ticks[row], history.names[body.id], history.dt
+        share = 1.0
+        way = dt * body.kicked
+        went = body.centre_end - body.centre
+        turned = turned_freely(body.frame, body.moments, body.spin_kicked, dt)
+        if turned is None:
+            self.flight.leave("turns too fast to tell")
+            return
+        spin, kicked = body.spin_kicked, body.kicked
+        if history.report["stopped"][row] > 0:
+            share = self._stopped_at(body, way, went, turned)
+            kicked = kicked - (1.0 - share) * dt * history.gravity
+        middle, frame = body.centre + way, turned
+        if share < 1.0:
+            middle, frame = _screw(body, way, turned, share)
+        off = float(np.linalg.norm(body.centre_end - middle))
+        off += body.radius * angle_between(body.frame_end, frame)
+        off += dt * float(np.linalg.norm(body.v1 - kicked))
+        off += dt * body.radius * float(np.linalg.norm(body.angular(body.spin1 - spin)))
+        size = float(np.abs(body.centre).max()) + body.radius + dt * float(np.linalg.norm(kicked))
+        self.flight.judge(tick, off, ROUNDING * size, name)
+
+    @staticmethod
+    def _stopped_at(body: Body, way: np.ndarray, went: np.ndarray, turned: np.ndarray) -> float:
+        """The share of its way that it executed, from where it is."""
+        turn = Rotation.from_matrix(turned @ body.frame.T).as_rotvec()
+        done = Rotation.from_matrix(body.frame_end @ body.frame.T).as_rotvec()
+        if np.linalg.norm(turn) > 1e-9:
+            return _share(done, turn)
+        return _share(went, way)
+
+    # Contacts
+
+    def _island(self, row: int, bodies: dict[int, Body], island: tuple[list[int], list[Contact]]) -> None:
+        history = self._history
+        members, contacts = island
+        judged = [self.impulses, self.velocities, self.complementarity, self.ledger]
+        tick = history.ticks[row]
+        if history.report["stopped"][row] > 0:
+            for certificate in judged:
+                certificate.leave("bodies were stopped")
+            return
+        cut = history.report["degraded"][row] & (DEGRADED_SOLVER | DEGRADED_CONTACTS)
+        if cut:
+            for certificate in judged:
+                certificate.leave("work was cut short")
+            return
+        where = ", ".join(history.names[body] for body in members)
+        place = {body: k for k, body in enumerate(members)}
+        right = np.zeros((len(members), 6))
+        for body in members:
+            one = bodies[body]
+            right[place[body]] = one.weighted(one.mass * (one.v1 - one.kicked), one.spin1 - one.spin_kicked)
+        changes = max(bodies[body].speed(right[place[body]]) for body in members)
+        work, known = self._pushed_by_tool(row, bodies, members, right, place)
+        cones = []
+        used = []
+        for contact in contacts:
+            if contact.second == history.tool and known:
+                continue
+            cones.append(self._cone(contact, bodies, place))
+            used.append(contact)
+        bar = 3.0 * RESTING * float(history.world["eps_alert"]) / history.dt + EXPLAINED * changes
+        rest, _ = explain(cones, right.ravel())
+        self.impulses.judge(tick, self._speed(rest, bodies, members), bar, where)
+        bounces = self._restrict(row, tick, where, used, cones, bodies)
+        if bounces:
+            self.complementarity.leave("bounces")
+        else:
+            rest, _ = explain(cones, right.ravel())
+            self.complementarity.judge(tick, self._speed(rest, bodies, members), bar, where)
+        if any(contact.first in history.kinematic or contact.second in history.kinematic for contact in contacts):
+            self.ledger.leave("a kinematic body does work that is not logged")
+        else:
+            self._account(tick, where, [bodies[body] for body in members], work)
+
+    def _speed(self, rest: np.ndarray, bodies: dict[int, Body], members: list[int]) -> float:
+        rows = rest.reshape(-1, 6)
+        return max(bodies[body].speed(rows[k]) for k, body in enumerate(members))
+
+    def _pushed_by_tool(
+        self, row: int, bodies: dict[int, Body], members: list[int], right: np.ndarray, place: dict[int, int]
+    ) -> tuple[float, bool]:
+        """Take what the tool's logged contacts pushed off the right side: (the work of it, J, whether it is known)."""
+        history = self._history
+        pull = float(history.pull[row])
+        if pull <= 0.0 or not history.has_mesh:
+            return 0.0, False
+        work = 0.0
+        for contact in history.report["contacts"][row][: int(history.report["contact_count"][row])]:
+            body = int(contact["body_id"])
+            if body not in place:
+                continue
+            one = bodies[body]
+            push = -pull * history.dt * np.array(contact["displacement"])
+            arm = np.array(contact["point"]) - one.centre
+            right[place[body]] -= one.weighted(push, np.cross(arm, push))
+            work += float(push @ (one.v1 + np.cross(one.turning, arm)))
+        return work, True
+
+    def _friction(self, contact: Contact, name: str) -> float:
+        one = float(self._history.model.bodies[name][contact.first])
+        if contact.second == self._history.tool:
+            return one
+        return float(np.sqrt(one * self._history.model.bodies[name][contact.second]))
+
+    def _cone(self, contact: Contact, bodies: dict[int, Body], place: dict[int, int]) -> Cone:
+        axes = np.stack([contact.normal, *tangents(contact.normal)])
+        columns = np.zeros((len(place), 6, 3))
+        for body, point, sign in ((contact.first, contact.p, -1.0), (contact.second, contact.q, 1.0)):
+            if body in place:
+                one = bodies[body]
+                for k in range(3):
+                    push = sign * axes[k]
+                    columns[place[body], :, k] = one.weighted(push, np.cross(point - one.centre, push))
+        friction = max(self._friction(contact, "friction_static"), self._friction(contact, "friction_kinetic"))
+        return Cone(columns.reshape(-1, 3), friction)
+
+    def _moves(self, body: int, point: np.ndarray, row: int, bodies: dict[int, Body]) -> tuple[np.ndarray, np.ndarray]:
+        """Velocity of a point of a body by its solve, and before the tick with its kick."""
+        history = self._history
+        if body in bodies:
+            one = bodies[body]
+            arm = point - one.centre
+            return one.v1 + np.cross(one.turning, arm), one.kicked + np.cross(one.angular(one.spin_kicked), arm)
+        if body in history.kinematic:
+            state = history.state(body, row)
+            velocity = state["linear"] + np.cross(state["angular"], point - history.pose(body, row - 1).position)
+            return velocity, velocity
+        return np.zeros(3), np.zeros(3)
+
+    def _restrict(
+        self, row: int, tick: int, where: str, contacts: list[Contact], cones: list[Cone], bodies: dict[int, Body]
+    ) -> bool:
+        """Judge the velocities at contacts; leave in the cones what may push by them. True: something bounces."""
+        history = self._history
+        safety, dt = float(history.world["eps_safety"]), history.dt
+        allowed = CLOSED * safety
+        bounces = False
+        keep = []
+        for contact, cone in zip(contacts, cones, strict=True):
+            v, before = self._moves(contact.second, contact.q, row, bodies)
+            w, also = self._moves(contact.first, contact.p, row, bodies)
+            u = v - w
+            coming = -float((before - also) @ contact.normal)
+            if coming >= self._rest_speed(contact) and self._restitution(contact) > 0.0:
+                bounces = True
+            room = max(contact.gap - safety, 0.0)
+            ends = float(u @ contact.normal) * dt + room
+            self.velocities.judge(tick, -ends, float(safety - history.world["eps_alert"]), where)
+            if ends > allowed:
+                continue
+            slip = u - (u @ contact.normal) * contact.normal
+            speed = float(np.linalg.norm(slip))
+            if speed * dt > allowed:
+                one, two = tangents(contact.normal)
+                side = -np.array([slip @ one, slip @ two]) / speed
+                cone = Cone(
+                    cone.columns,
+                    cone.friction,
+                    np.array(
+                        [
+                            [1.0, *(self._friction(contact, name) * side)]
+                            for name in ("friction_static", "friction_kinetic")
+                        ]
+                    ),
+                )
+            keep.append(cone)
+        cones[:] = keep
+        return bounces
+
+    def _restitution(self, contact: Contact) -> float:
+        if contact.second == self._history.tool:
+            return 0.0
+        return max(float(self._history.model.inertias["restitution"][k]) for k in (contact.first, contact.second))
+
+    def _rest_speed(self, contact: Contact) -> float:
+        if contact.second == self._history.tool:
+            return np.inf
+        return max(float(self._history.model.inertias["rest_speed"][k]) for k in (contact.first, contact.second))
+
+    # Energy
+
+    def _account(self, tick: int, where: str, members: list[Body], work: float) -> None:
+        history = self._history
+        dt = history.dt
+        gained = paid = size = slack = 0.0
+        for one in members:
+            before, after = one.kinetic
+            fall = one.mass * dt * float(history.gravity @ one.v1)
+            gained += after - before
+            paid += fall
+            size += before + after + abs(fall)
+            given = one.spin1 - one.spin_kicked
+            bend = one.angular(np.cross(one.spin1, one.w1))
+            slack += float(np.linalg.norm(given) * np.linalg.norm(bend)) * dt
+            slack += one.mass * float(np.linalg.norm(history.gravity)) * RESTING * float(history.world["eps_alert"])
+        self.ledger.judge(tick, gained - paid - work, LEDGER * (size + abs(work)) + slack, where)
+
+
+def _share(went: np.ndarray, way: np.ndarray) -> float:
+    """How much of a way was gone, 0..1."""
+    square = float(way @ way)
+    return min(max(float(went @ way) / square, 0.0), 1.0) if square > 0.0 else 1.0
+
+
+def _screw(body: Body, way: np.ndarray, turned: np.ndarray, u: float) -> tuple[np.ndarray, np.ndarray]:
+    """(centre of mass, principal axes) part of the way along the screw of the whole tick."""
+    start, end = Pose(body.centre, body.frame), Pose(body.centre + way, turned)
+    there = screw(start, end, np.zeros(3), body.radius).pose(u)
+    return there.position, there.rotation
+
+
+def _list(meeting: Meeting, points: Points) -> list[Contact]:
+    return [
+        Contact(meeting.first, meeting.second, p, q, n, float(gap))
+        for p, q, n, gap in zip(points.first, points.second, points.normal, points.gap, strict=True)
+    ]
+
+
+def _islands(bodies: dict[int, Body], contacts: list[Contact]) -> list[tuple[list[int], list[Contact]]]:
+    """Free bodies that contacts join, and the contacts of each group."""
+    group = {body: body for body in bodies}
+
+    def root(body: int) -> int:
+        while group[body] != body:
+            body = group[body]
+        return body
+
+    for contact in contacts:
+        if contact.first in group and contact.second in group:
+            one, two = root(contact.first), root(contact.second)
+            group[max(one, two)] = min(one, two)
+    found: dict[int, tuple[list[int], list[Contact]]] = {}
+    for contact in contacts:
+        side = contact.first if contact.first in group else contact.second
+        if side in group:
+            found.setdefault(root(side), ([], []))[1].append(contact)
+    for body in bodies:
+        if root(body) in found:
+            found[root(body)][0].append(body)
+    return [found[key] for key in sorted(found)]
