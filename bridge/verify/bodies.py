@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import Cone, explain, tangents
 from bridge.verify.history import History
-from bridge.verify.motions import Pose, angle_between, turned_freely
+from bridge.verify.motions import Pose, angle_between, cross, turned_freely
 from bridge.verify.motions import way as screw
 from bridge.verify.near import Meeting, Points
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER
@@ -127,13 +127,13 @@ class BodyCertificates:
         self.impulses = Certificate(
             "cone", "contact impulses within friction cones at near points explain what bodies do", "m/s"
         )
-        self.velocities = Certificate(
-            "contact velocity", "no contact closes below eps_safety within the tick", "m"
-        )
+        self.velocities = Certificate("contact velocity", "no contact closes below eps_safety within the tick", "m")
         self.complementarity = Certificate(
             "complementarity", "closed contacts alone explain it, with friction against the slip", "m/s"
         )
         self.ledger = Certificate("energy", "no kinetic energy but from gravity and the tool", "J")
+        self.bounced = False
+        """Has something bounced in the last row judged?"""
         if history.free:
             self._judge_told()
             if history.every > 1:
@@ -155,10 +155,13 @@ class BodyCertificates:
     def judge(self, row: int, meetings: list[Meeting]) -> None:
         """The tick of a row that follows the one before."""
         history = self._history
+        self.bounced = False
         if not history.moving or history.every > 1:
             return
         bodies = {body: Body(history, body, row) for body in history.free}
-        contacts = [each for meeting in meetings if meeting.points is not None for each in _list(meeting, meeting.points)]
+        contacts = [
+            each for meeting in meetings if meeting.points is not None for each in _list(meeting, meeting.points)
+        ]
         touching = {side for contact in contacts for side in (contact.first, contact.second)}
         for body in history.kinematic:
             self._carried(body, row)
@@ -174,7 +177,9 @@ class BodyCertificates:
         """A kinematic body keeps its velocity and goes along it, or a part of it where it is blocked."""
         history = self._history
         state, before = history.state(body, row), history.state(body, row - 1)
-        changed = float(np.abs(state["linear"] - before["linear"]).max() + np.abs(state["angular"] - before["angular"]).max())
+        changed = float(
+            np.abs(state["linear"] - before["linear"]).max() + np.abs(state["angular"] - before["angular"]).max()
+        )
         one = history.way(body, row)
         origin = history.pose(body, row - 1).position
         shift, turn = history.dt * np.array(state["linear"]), history.dt * np.array(state["angular"])
@@ -232,18 +237,23 @@ class BodyCertificates:
     def _island(self, row: int, bodies: dict[int, Body], island: tuple[list[int], list[Contact]]) -> None:
         history = self._history
         members, contacts = island
-        judged = [self.impulses, self.velocities, self.complementarity, self.ledger]
+        judged = [self.impulses, self.velocities, self.complementarity]
         tick = history.ticks[row]
+        where = ", ".join(history.names[body] for body in members)
+        driven = any(contact.first in history.kinematic or contact.second in history.kinematic for contact in contacts)
         if history.report["stopped"][row] > 0:
-            for certificate in judged:
+            for certificate in [*judged, self.ledger]:
                 certificate.leave("bodies were stopped")
             return
-        cut = history.report["degraded"][row] & (DEGRADED_SOLVER | DEGRADED_CONTACTS)
-        if cut:
+        if history.report["degraded"][row] & (DEGRADED_SOLVER | DEGRADED_CONTACTS):
             for certificate in judged:
                 certificate.leave("work was cut short")
+            tool = any(contact.second == history.tool for contact in contacts)
+            if tool or driven or any(self._comes_fast(row, contact, bodies) for contact in contacts):
+                self.ledger.leave("work was cut short")
+            else:
+                self._bound(tick, where, [bodies[body] for body in members])
             return
-        where = ", ".join(history.names[body] for body in members)
         place = {body: k for k, body in enumerate(members)}
         right = np.zeros((len(members), 6))
         for body in members:
@@ -262,12 +272,13 @@ class BodyCertificates:
         rest, _ = explain(cones, right.ravel())
         self.impulses.judge(tick, self._speed(rest, bodies, members), bar, where)
         bounces = self._restrict(row, tick, where, used, cones, bodies)
+        self.bounced |= bounces
         if bounces:
-            self.complementarity.leave("bounces")
+            self.complementarity.leave("something bounces")
         else:
             rest, _ = explain(cones, right.ravel())
             self.complementarity.judge(tick, self._speed(rest, bodies, members), bar, where)
-        if any(contact.first in history.kinematic or contact.second in history.kinematic for contact in contacts):
+        if driven:
             self.ledger.leave("a kinematic body does work that is not logged")
         else:
             self._account(tick, where, [bodies[body] for body in members], work)
@@ -292,8 +303,8 @@ class BodyCertificates:
             one = bodies[body]
             push = -pull * history.dt * np.array(contact["displacement"])
             arm = np.array(contact["point"]) - one.centre
-            right[place[body]] -= one.weighted(push, np.cross(arm, push))
-            work += float(push @ (one.v1 + np.cross(one.turning, arm)))
+            right[place[body]] -= one.weighted(push, cross(arm, push))
+            work += float(push @ (one.v1 + cross(one.turning, arm)))
         return work, True
 
     def _friction(self, contact: Contact, name: str) -> float:
@@ -310,7 +321,7 @@ class BodyCertificates:
                 one = bodies[body]
                 for k in range(3):
                     push = sign * axes[k]
-                    columns[place[body], :, k] = one.weighted(push, np.cross(point - one.centre, push))
+                    columns[place[body], :, k] = one.weighted(push, cross(point - one.centre, push))
         friction = max(self._friction(contact, "friction_static"), self._friction(contact, "friction_kinetic"))
         return Cone(columns.reshape(-1, 3), friction)
 
@@ -320,10 +331,10 @@ class BodyCertificates:
         if body in bodies:
             one = bodies[body]
             arm = point - one.centre
-            return one.v1 + np.cross(one.turning, arm), one.kicked + np.cross(one.angular(one.spin_kicked), arm)
+            return one.v1 + cross(one.turning, arm), one.kicked + cross(one.angular(one.spin_kicked), arm)
         if body in history.kinematic:
             state = history.state(body, row)
-            velocity = state["linear"] + np.cross(state["angular"], point - history.pose(body, row - 1).position)
+            velocity = state["linear"] + cross(state["angular"], point - history.pose(body, row - 1).position)
             return velocity, velocity
         return np.zeros(3), np.zeros(3)
 
@@ -337,12 +348,9 @@ class BodyCertificates:
         bounces = False
         keep = []
         for contact, cone in zip(contacts, cones, strict=True):
-            v, before = self._moves(contact.second, contact.q, row, bodies)
-            w, also = self._moves(contact.first, contact.p, row, bodies)
-            u = v - w
-            coming = -float((before - also) @ contact.normal)
-            if coming >= self._rest_speed(contact) and self._restitution(contact) > 0.0:
-                bounces = True
+            u = self._moves(contact.second, contact.q, row, bodies)[0]
+            u = u - self._moves(contact.first, contact.p, row, bodies)[0]
+            bounces |= self._comes_fast(row, contact, bodies)
             room = max(contact.gap - safety, 0.0)
             ends = float(u @ contact.normal) * dt + room
             self.velocities.judge(tick, -ends, float(safety - history.world["eps_alert"]), where)
@@ -367,6 +375,12 @@ class BodyCertificates:
         cones[:] = keep
         return bounces
 
+    def _comes_fast(self, row: int, contact: Contact, bodies: dict[int, Body]) -> bool:
+        """Does a contact come together fast enough to bounce?"""
+        before = self._moves(contact.second, contact.q, row, bodies)[1]
+        coming = -float((before - self._moves(contact.first, contact.p, row, bodies)[1]) @ contact.normal)
+        return coming >= self._rest_speed(contact) and self._restitution(contact) > 0.0
+
     def _restitution(self, contact: Contact) -> float:
         if contact.second == self._history.tool:
             return 0.0
@@ -390,10 +404,20 @@ class BodyCertificates:
             paid += fall
             size += before + after + abs(fall)
             given = one.spin1 - one.spin_kicked
-            bend = one.angular(np.cross(one.spin1, one.w1))
+            bend = one.angular(cross(one.spin1, one.w1))
             slack += float(np.linalg.norm(given) * np.linalg.norm(bend)) * dt
             slack += one.mass * float(np.linalg.norm(history.gravity)) * RESTING * float(history.world["eps_alert"])
         self.ledger.judge(tick, gained - paid - work, LEDGER * (size + abs(work)) + slack, where)
+
+    def _bound(self, tick: int, where: str, members: list[Body]) -> None:
+        """Where a solve was cut short its answer still adds nothing to the energy that the kick leaves."""
+        gained = size = 0.0
+        for one in members:
+            kicked = 0.5 * one.mass * float(one.kicked @ one.kicked)
+            kicked += 0.5 * float(one.spin_kicked @ one.angular(one.spin_kicked))
+            gained += one.kinetic[1] - kicked
+            size += one.kinetic[1] + kicked
+        self.ledger.judge(tick, gained, LEDGER * size + 1e-300, where)
 
 
 def _share(went: np.ndarray, way: np.ndarray) -> float:

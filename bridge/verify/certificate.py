@@ -19,6 +19,8 @@ class Certificate:
         self.unit = unit
         self.least = least
         self.judged = 0
+        """Measurements; a tick may have several."""
+        self._ticks: set[int] = set()
         self.failed = 0
         self.worst: dict[str, Any] | None = None
         """The measurement that is nearest to its bar, or farthest beyond it."""
@@ -31,6 +33,7 @@ class Certificate:
     def judge(self, tick: int, value: float, bar: float, where: str = "") -> None:
         """One measurement; one that is no number fails."""
         self.judged += 1
+        self._ticks.add(int(tick))
         found = {"tick": int(tick), "value": float(value), "bar": float(bar), "where": where}
         excess = bar - value if self.least else value - bar
         if self.unit != "m" or not self.least:
@@ -48,13 +51,20 @@ class Certificate:
     def judge_all(self, ticks: np.ndarray, values: np.ndarray, bars: np.ndarray | float, where: str = "") -> None:
         """Many measurements, (n,) each."""
         bars = np.broadcast_to(np.asarray(bars, dtype=float), np.shape(values))
-        for tick, value, bar in zip(ticks.tolist(), np.asarray(values, dtype=float).tolist(), bars.tolist(), strict=True):
+        for tick, value, bar in zip(
+            ticks.tolist(), np.asarray(values, dtype=float).tolist(), bars.tolist(), strict=True
+        ):
             self.judge(tick, value, bar, where)
 
     def leave(self, why: str, count: int = 1) -> None:
         """Note what was not judged."""
         if count:
             self.left_out[why] += int(count)
+
+    @property
+    def ticks(self) -> int:
+        """In which something was judged."""
+        return len(self._ticks)
 
     @property
     def passed(self) -> bool | None:
@@ -73,6 +83,7 @@ class Certificate:
             "says": self.says,
             "unit": self.unit,
             "verdict": self.verdict,
+            "ticks": self.ticks,
             "judged": self.judged,
             "failed": self.failed,
             "worst": _finite(self.worst),

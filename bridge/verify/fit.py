@@ -1,7 +1,7 @@
 """Can pushes within friction cones explain a change of momentum? The best ones, and a proof where none can.
 
-Wanted are r_i in the cones K_i that minimise |B r - b|. Each cone is the set of sums of its edges n + mu t, so this is a
-non-negative least-squares problem with a column for every edge. Columns are made as they are needed: for the residual
+Wanted are r_i in the cones K_i that minimise |B r - b|. Each cone is the set of sums of its edges n + mu t, so this is
+a non-negative least-squares problem with a column for every edge. Columns are made as they are needed: for the residual
 b - B r the best edge of each cone is known in closed form, and where none of them would lessen the residual it is the
 least one there is (Lawson and Hanson 1974; column generation). Up to rounding that is exact, for the round cone.
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import nnls
+
+from bridge.verify.motions import cross
 
 ROUNDS = 40
 GOOD = 1e-10
@@ -85,6 +87,6 @@ def tangents(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two unit vectors that make a right-handed frame with a unit normal (3,)."""
     helper = np.zeros(3)
     helper[int(np.argmin(np.abs(normal)))] = 1.0
-    one = np.cross(normal, helper)
+    one = cross(normal, helper)
     one /= np.linalg.norm(one)
-    return one, np.cross(normal, one)
+    return one, cross(normal, one)

@@ -84,7 +84,9 @@ def _beside(points: np.ndarray, ends: np.ndarray, others: np.ndarray) -> np.ndar
 
 def _sent(history: History) -> Certificate:
     """What ramp, slew limit and saturation leave of the coupling's wrench."""
-    found = Certificate("wrench sent", "the wrench sent is the coupling's, ramped, slew-limited and saturated", "N, N·m")
+    found = Certificate(
+        "wrench sent", "the wrench sent is the coupling's, ramped, slew-limited and saturated", "N, N·m"
+    )
     output, settings = history.output, history.settings
     rows = np.flatnonzero(history.follows)
     found.leave("the tick before is not in the log", len(history) - len(rows))

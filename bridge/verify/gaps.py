@@ -32,7 +32,8 @@ class GapCertificates:
         self.told = Certificate("gap told", "the least gap is as reported", "m")
         self._begun: dict[tuple[int, int], float] = {}
         self._size = max(
-            float(np.abs(history.model.bodies["position"]).max(initial=0.0)) + max(s.radius for s in history.shapes), 1e-9
+            float(np.abs(history.model.bodies["position"]).max(initial=0.0)) + max(s.radius for s in history.shapes),
+            1e-9,
         )
         self._tip = _Tip(history) if not history.has_mesh else None
 
@@ -47,10 +48,8 @@ class GapCertificates:
             self.between.judge(self._history.ticks[row], meeting.proven, ROUNDING * self._size, self._names(meeting))
         if self._tip is not None:
             self._judge_tip(row)
-        elif not self._history.report["degraded"][row] & DEGRADED_CONTACTS:
-            self._judge_told(row, meetings)
         else:
-            self.told.leave("contacts may be missing")
+            self._judge_told(row, meetings)
 
     def judge_standing(self, row: int, meetings: list[Meeting]) -> None:
         """The end of a tick of which the start is not known."""
@@ -81,6 +80,7 @@ class GapCertificates:
         history = self._history
         report: Any = history.report[row]
         world = history.world
+        missing = bool(report["degraded"] & DEGRADED_CONTACTS)
         entry = float(world["eps_safety"] + ENTRY * (world["eps_break"] - world["eps_safety"]))
         free = set(history.free)
         for of_tool in (True, False):
@@ -100,6 +100,11 @@ class GapCertificates:
                 continue
             share = DEEPEST if of_tool else CARRIED
             off = abs(told - found) if count else entry - found
+            if missing:  # what was listed is not nearer than the nearest
+                if count == 0:
+                    self.told.leave("contacts may be missing")
+                    continue
+                off = max(found - told, 0.0)
             self.told.judge(history.ticks[row], off, share * float(world["eps_safety"]), what)
 
     def _judge_tip(self, row: int) -> None:
@@ -156,6 +161,9 @@ class _Tip:
             if history.shapes[body].closed and history.tip_radius > 0.0:
                 middle = (path[-1] - pose.position) @ pose.rotation
                 low, high = self._bounds[body]
-                if np.all((middle > low.min(axis=0)) & (middle < high.max(axis=0))) and abs(winding(middle, triangles)) > 0.5:
+                if (
+                    np.all((middle > low.min(axis=0)) & (middle < high.max(axis=0)))
+                    and abs(winding(middle, triangles)) > 0.5
+                ):
                     found[body] = -history.tip_radius
         return found, [float(each) - history.tip_radius for each in at_points if np.isfinite(each)] or [np.inf]

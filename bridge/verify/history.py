@@ -41,8 +41,8 @@ class History:
         ticks = log.records["tick"].astype(np.int64)
         rows = np.flatnonzero((ticks >= (first or 0)) & (ticks <= (np.iinfo(np.int64).max if last is None else last)))
         if len(rows) == 0:
-            span = f"its ticks are {ticks[0]} to {ticks[-1]}" if len(ticks) else log.explanation or "it holds no ticks"
-            raise LogError(f"{log.path} has no tick to verify: {span}")
+            there = f"its ticks are {ticks[0]} to {ticks[-1]}" if len(ticks) else log.explanation or "it holds none"
+            raise LogError(f"{log.path} has no tick to verify: {there}")
         span = slice(int(rows[0]), int(rows[-1]) + 1)
         self.log = log
         self.model = log.model
@@ -98,9 +98,7 @@ class History:
         """Held bodies that were posed anew: from which rows on (the first -1) they stand where."""
         records = self.log.records
         command = records["input"]["command"]
-        done = (command["kind"] == CommandKind.POSE_BODY) & (
-            records["output"]["command_result"] == CommandResult.DONE
-        )
+        done = (command["kind"] == CommandKind.POSE_BODY) & (records["output"]["command_result"] == CommandResult.DONE)
         found: dict[int, list[tuple[int, Pose]]] = {}
         for row in np.flatnonzero(done).tolist():
             values = command["values"][row]

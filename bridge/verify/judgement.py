@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bridge.log.reader import Log, read_log
 from bridge.verify import force, told
 from bridge.verify.bodies import BodyCertificates
@@ -19,6 +21,10 @@ WORK = 300_000_000
 every so manyth tick is."""
 PAIR = 4_000
 """Triangles that a pair of bodies counts for at least."""
+
+
+TIGHTEST = 20
+"""Ticks of each kind that are judged in any case."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,8 @@ class Verification:
     def __str__(self) -> str:
         head = f"{self.path}: ticks {self.first} to {self.last}"
         if self.every > 1:
-            head += f"; motions and distances at every {self.every}. of them (--every 1 for all)"
-        lines = [head, "", _ROW.format("certificate", "judged", "worst", "bar", "at tick", "")]
+            head += f"; distances and motions at every {self.every}th and the tightest ones (--every 1: all)"
+        lines = [head, "", _ROW.format("certificate", "ticks", "worst", "bar", "at tick", "")]
         for each in self.certificates:
             lines += _lines(each)
         if self.explanation:
@@ -70,19 +76,19 @@ _ROW = "{:<17} {:>8}  {:>11} {:>11} {:>9}  {}"
 
 def _lines(each: Certificate) -> list[str]:
     if each.worst is None:
-        line = [_ROW.format(each.name, 0, "", "", "", each.verdict)]
+        lines = [_ROW.format(each.name, 0, "", "", "", each.verdict)]
     else:
         worst, unit = each.worst, f" {each.unit}" if each.unit else ""
         value, bar = f"{worst['value']:.3g}", f"{worst['bar']:.3g}{unit}"
-        line = [_ROW.format(each.name, each.judged, value, bar, worst["tick"], each.verdict)]
+        lines = [_ROW.format(each.name, each.ticks, value, bar, worst["tick"], each.verdict)]
     if each.passed is False:
-        line.append(f"    not so: {each.says}; {each.failed} of {each.judged} are beyond the bar")
+        lines.append(f"    not so: {each.says}; {each.failed} of {each.judged} are beyond the bar")
         for found in each.violations:
             where = f" ({found['where']})" if found["where"] else ""
-            line.append(f"    tick {found['tick']}: {found['value']:.6g}, bar {found['bar']:.6g}{where}")
+            lines.append(f"    tick {found['tick']}: {found['value']:.6g}, bar {found['bar']:.6g}{where}")
     if each.left_out:
-        line.append("    not judged: " + ", ".join(f"{count} {why}" for why, count in each.left_out.items()))
-    return line
+        lines.append("    not judged: " + ", ".join(f"{count} {why}" for why, count in each.left_out.items()))
+    return lines
 
 
 def verify(
@@ -103,7 +109,7 @@ def verify(
     neighbours = Neighbours(history)
     gaps, bodies, tool = GapCertificates(history), BodyCertificates(history), ToolCertificates(history)
     step = every or _step(history, neighbours)
-    rows = range(0, len(history), step)
+    rows = sorted({*range(0, len(history), step), *_tightest(history)})
     for done, row in enumerate(rows):
         if progress is not None:
             progress("judging ticks", done, len(rows))
@@ -113,7 +119,7 @@ def verify(
             meetings = neighbours.moving(row, points=bool(history.free))
             gaps.judge(row, meetings)
             bodies.judge(row, meetings)
-            tool.judge(row)
+            tool.judge(row, bodies.bounced)
         else:
             gaps.judge_standing(row, neighbours.standing(row))
     certificates = gaps.certificates()
@@ -122,6 +128,21 @@ def verify(
     certificates += [*tool.certificates(), *force.certificates(history), *told.certificates(history)]
     first_tick, last_tick = int(history.ticks[0]), int(history.ticks[-1])
     return Verification(str(log.path), first_tick, last_tick, len(history), step, certificates, log.explanation)
+
+
+def _tightest(history: History) -> list[int]:
+    """Rows at which the engine itself saw the least gaps and left most undone, or stopped bodies."""
+    report = history.report
+    found: list[int] = []
+    for values in (
+        np.where(report["contact_count"] > 0, report["smallest_gap"], np.inf),
+        np.where(report["body_contacts"] > 0, report["body_gap"], np.inf),
+        np.where(report["body_residual"] > 0.0, -report["body_residual"], np.inf),
+        np.where(report["stopped"] > 0, -report["stopped"], np.inf),
+    ):
+        some = np.flatnonzero(np.isfinite(values))
+        found += some[np.argsort(values[some], kind="stable")[:TIGHTEST]].tolist()
+    return found
 
 
 def _step(history: History, neighbours: Neighbours) -> int:

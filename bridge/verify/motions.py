@@ -1,4 +1,4 @@
-"""Poses and screws with scipy: how a rigid body gets from one logged pose to the next, and how it turns when left alone.
+"""Poses and screws with scipy: how a body gets from one logged pose to the next, and how it turns when left alone.
 
 Nothing of `rtcore.motion` or `rtcore.dynamics` is used.
 """
@@ -37,8 +37,13 @@ def skew(v: np.ndarray) -> np.ndarray:
     return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
 
 
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of two vectors (3,); numpy's own takes several times as long."""
+    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
 def _left(turn: np.ndarray) -> np.ndarray:
-    """The mean of the rotations by 0..1 times a rotation vector: what an advance is turned by (Murray, Li, Sastry 1994)."""
+    """The mean of the rotations by 0..1 times a rotation vector (Murray, Li and Sastry 1994, 2.3)."""
     angle = float(np.linalg.norm(turn))
     k = skew(turn)
     if angle < 1e-3:
@@ -98,12 +103,12 @@ def relative_speed(one: Way, two: Way) -> float:
     by the relative velocity of the two screws at a point of either body.
     """
     turn = one.turn - two.turn
-    best = min(one.length + two.length, np.inf)
+    best = one.length + two.length
     for body in (one, two):
-        here = one.drift - two.drift + np.cross(one.turn, body.pivot - one.pivot) - np.cross(two.turn, body.pivot - two.pivot)
+        here = one.drift - two.drift + cross(one.turn, body.pivot - one.pivot) - cross(two.turn, body.pivot - two.pivot)
         size = float(np.linalg.norm(turn))
-        best = min(best, float(np.linalg.norm(here)) + size * (np.linalg.norm(body.drift) + body.radius))
-    return float(best)
+        best = min(best, float(np.linalg.norm(here)) + size * (float(np.linalg.norm(body.drift)) + body.radius))
+    return best
 
 
 def turned_freely(frame: np.ndarray, moments: np.ndarray, momentum: np.ndarray, dt: float) -> np.ndarray | None:

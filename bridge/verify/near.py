@@ -23,7 +23,7 @@ SLOPE = 0.5
 engine drops what slopes less; what is kept here and not there only makes the certificates milder."""
 SAME = 1e-9
 """Share of the size of a triangle within which a point lies on it."""
-CHUNK = 50_000
+CHUNK = 20_000
 
 
 @dataclass
@@ -68,7 +68,9 @@ class Neighbours:
             (i, j)
             for i in bodies
             for j in bodies
-            if i < j and (history.moves(i) or history.moves(j)) and (j == history.tool or history.moves(i) or history.moves(j))
+            if i < j
+            and (history.moves(i) or history.moves(j))
+            and (j == history.tool or history.moves(i) or history.moves(j))
         ]
         self._placed: dict[int, tuple[Pose, np.ndarray]] = {}
         self._radii = np.array([shape.radius for shape in history.shapes])
@@ -89,7 +91,9 @@ class Neighbours:
         history = self._history
         found = []
         poses = [history.pose(body, row) for body in range(history.tool + 1)]
-        ways = [Way(p, p, p.place(s.centre), np.zeros(3), np.zeros(3), s.centre, s.radius) for p, s in self._with(poses)]
+        ways = [
+            Way(p, p, p.place(s.centre), np.zeros(3), np.zeros(3), s.centre, s.radius) for p, s in self._with(poses)
+        ]
         for first, second in self._close(ways):
             found.append(self._meet(first, second, ways[first], ways[second], False))
         return found
@@ -139,7 +143,7 @@ class Neighbours:
     def _along(
         self, first: int, second: int, one: Way, two: Way, pairs: np.ndarray, start: np.ndarray, speed: float
     ) -> tuple[float, float]:
-        """(least distance measured, what is proven) on the way of these pairs of triangles, of which the start is known."""
+        """(least distance measured, what is proven) on the way of pairs of triangles; start: their distances at first."""
         mine, other = self._history.shapes[first].triangles, self._history.shapes[second].triangles
         if len(pairs) == 0:
             return np.inf, self.reach
@@ -159,13 +163,17 @@ class Neighbours:
             # what is proven over an interval from both of its ends
             floor = 0.5 * (before + after - speed * (b - a))
             low = float(floor.min())
-            if low > 0.0 and (low > 0.5 * least or b - a < 0.1):
+            if low > 0.1 * least:
                 proven = min(proven, low)
                 continue
             if b - a <= FINEST:
                 proven = min(proven, low)
                 continue
-            among_, before_, after_ = among[floor <= self.reach], before[floor <= self.reach], after[floor <= self.reach]
+            among_, before_, after_ = (
+                among[floor <= self.reach],
+                before[floor <= self.reach],
+                after[floor <= self.reach],
+            )
             if len(among_) == 0:
                 continue
             middle = 0.5 * (a + b)
@@ -207,7 +215,7 @@ def contact_points(s: np.ndarray, t: np.ndarray, reach: float) -> Points | None:
 
     Edges and corners of neighbouring triangles tell the same points several times.
     """
-    _, first, second = near_features(s, t, reach)
+    first, second = near_features(s, t, reach)
     way = second - first
     gap = np.linalg.norm(way, axis=1)
     some = gap > 0.0
