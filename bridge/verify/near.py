@@ -38,6 +38,8 @@ class Points:
     """(k, 3) unit, from the first to the second"""
     gap: np.ndarray
     """(k,) m"""
+    slope: np.ndarray
+    """(k,) sine of the steepest way on which a surface beside it comes nearer; 0: a local minimum of the distance"""
 
 
 @dataclass
@@ -143,7 +145,7 @@ class Neighbours:
     def _along(
         self, first: int, second: int, one: Way, two: Way, pairs: np.ndarray, start: np.ndarray, speed: float
     ) -> tuple[float, float]:
-        """(least distance measured, what is proven) on the way of pairs of triangles; start: their distances at first."""
+        """(least distance measured, what is proven) of pairs of triangles on their way; start: distances there."""
         mine, other = self._history.shapes[first].triangles, self._history.shapes[second].triangles
         if len(pairs) == 0:
             return np.inf, self.reach
@@ -226,18 +228,21 @@ def contact_points(s: np.ndarray, t: np.ndarray, reach: float) -> Points | None:
     rounded = np.round(np.concatenate([first, second], axis=1) / (SAME * size)).astype(np.int64)
     _, rows = np.unique(rounded, axis=0, return_index=True)
     first, second, normal, gap = first[rows], second[rows], (way / gap[:, None])[rows], gap[rows]
-    good = ~_slopes(np.unique(s, axis=0), first, normal, SAME * size)
-    good &= ~_slopes(np.unique(t, axis=0), second, -normal, SAME * size)
-    return Points(first[good], second[good], normal[good], gap[good]) if good.any() else None
+    on = SAME * size
+    slope = np.maximum(
+        _slopes(np.unique(s, axis=0), first, normal, on), _slopes(np.unique(t, axis=0), second, -normal, on)
+    )
+    good = slope <= np.sin(SLOPE)
+    return Points(first[good], second[good], normal[good], gap[good], slope[good]) if good.any() else None
 
 
 def _slopes(triangles: np.ndarray, points: np.ndarray, normals: np.ndarray, on: float) -> np.ndarray:
-    """(k,) does a triangle (n, 3, 3) that holds the point (k, 3) go on from there along the normal, steeply?"""
-    answer = np.zeros(len(points), dtype=bool)
+    """(k,) how steeply, as a sine, triangles (n, 3, 3) that hold a point (k, 3) go on from there along its normal."""
+    answer = np.zeros(len(points))
     step = max(CHUNK // max(len(triangles), 1), 1)
+    low, high = triangles.min(axis=1) - on, triangles.max(axis=1) + on
     for k in range(0, len(points), step):
         p, n = points[k : k + step], normals[k : k + step]
-        low, high = triangles.min(axis=1) - on, triangles.max(axis=1) + on
         i, j = np.nonzero(np.all((p[:, None] >= low[None]) & (p[:, None] <= high[None]), axis=2))
         if len(i) == 0:
             continue
@@ -246,7 +251,6 @@ def _slopes(triangles: np.ndarray, points: np.ndarray, normals: np.ndarray, on: 
         i, j = i[held], j[held]
         arms = triangles[j] - p[i][:, None]
         lengths = np.linalg.norm(arms, axis=2)
-        rise = np.einsum("kvc,kc->kv", arms, n[i])
-        steep = np.any((lengths > on) & (rise > np.sin(SLOPE) * lengths), axis=1)
-        np.logical_or.at(answer, k + i[steep], True)
+        rise = np.einsum("kvc,kc->kv", arms, n[i]) / np.where(lengths > on, lengths, np.inf)
+        np.maximum.at(answer, k + i, rise.max(axis=1))
     return answer

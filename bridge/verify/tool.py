@@ -26,6 +26,12 @@ PLACED = 1e-12
 """m per m: rounding of points of contacts."""
 CONE = 1e-9
 """Share of the largest push by which one may be outside its cone."""
+STRIDE = 8.0
+"""Times eps_break that the tool may go in one stride; what is longer is gone in part."""
+LEAST_STRIDE = 2.0**-12
+"""Smallest share of it after ticks in which it was blocked."""
+SHORT = 4.0
+"""Times its bound by which a way must be below a stride to be gone whole."""
 RESIDUAL = 1.01e-8
 """Natural-map residual: the tolerance of the tick's solver, and rounding."""
 MOVING = 1e-5
@@ -47,6 +53,7 @@ class ToolCertificates:
         self._massless = float(inertia["mass"]) == 0.0
         self._yields = float(history.world["turning"]) > 0.0 or bool(history.moving)
         self._bounds: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._strides = _strides(history)
 
     def certificates(self) -> list[Certificate]:
         """In the order of the table."""
@@ -139,11 +146,16 @@ class ToolCertificates:
         done = np.concatenate([went, reach * turned])
         square = float(whole @ whole)
         share = min(max(float(done @ whole) / square, 0.0), 1.0) if square > 0.0 else 1.0
+        far = SHORT * float(np.linalg.norm(way) + reach * np.linalg.norm(turn))
+        if report["fraction"] == 1.0 and far <= STRIDE * self._strides[row] * float(history.world["eps_break"]):
+            share = 1.0
         off = float(np.linalg.norm(went - share * way)) + reach * float(np.linalg.norm(turned - share * turn))
-        self.balance.judge(history.ticks[row], off, float(history.world["eps_safety"]))
-        if report["degraded"] & DEGRADED_SOLVER:
+        if report["degraded"] & DEGRADED_SOLVER:  # what the solve leaves undone the position pass makes good
+            self.balance.leave("work was cut short")
             self.residual.leave("work was cut short")
-        elif report["stopped"] > 0:
+            return
+        self.balance.judge(history.ticks[row], off, float(history.world["eps_safety"]))
+        if report["stopped"] > 0:
             self.residual.leave("bodies were stopped")
         elif bounces:
             self.residual.leave("something bounces")
@@ -231,6 +243,22 @@ class ToolCertificates:
             rests = output["device_position"] + contacts["displacement"].sum(axis=0)
             off = float(np.linalg.norm(rests - output["proxy_position"]))
             self.balance.judge(history.ticks[row], off, float(history.world["eps_safety"]))
+
+
+def _strides(history: History) -> np.ndarray:
+    """(n,) how much of the longest stride a tick may take: half after one that was blocked, else twice as much."""
+    found = np.full(len(history), LEAST_STRIDE)
+    stride = 1.0 if history.ticks[0] == 1 else LEAST_STRIDE
+    for row in range(len(history)):
+        if row > 0 and not history.follows[row]:
+            stride = LEAST_STRIDE
+        found[row] = stride
+        blocked = bool(history.report["fraction"][row] < 1.0)
+        free = int(history.report["passes_used"][row]) - blocked
+        stride = min(stride * 2.0 ** min(free, 12), 1.0)
+        if blocked:
+            stride = max(0.5 * stride, LEAST_STRIDE)
+    return found
 
 
 def _turn(start: Pose, end: Pose) -> np.ndarray:
