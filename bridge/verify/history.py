@@ -75,7 +75,7 @@ class History:
         self.shapes.append(shapes[int(self.world["tool_mesh_id"])] if self.has_mesh else Shape(np.zeros((1, 3, 3))))
         self._posed = self._posings(span.start)
         self.stiffness, self.damping, self.scale = self._gains(span)
-        self.pull = np.where(self._engaged_once(span), self.stiffness / self.scale, 0.0)
+        self.pull = np.where(self._posed_once(span), self.stiffness / self.scale, 0.0)
         """(n,) stiffness of the spring that pulls the tool, in the scene, N/m; 0: nobody has"""
         self._poses: dict[tuple[int, int], Pose] = {}
 
@@ -125,12 +125,18 @@ class History:
                 scale[k:] = values[0]
         return stiffness[span], damping[span], scale[span]
 
-    def _engaged_once(self, span: slice) -> np.ndarray:
-        """(n,) has there been a device pose so far? Without one the tool is held by nobody."""
+    def _posed_once(self, span: slice) -> np.ndarray:
+        """(n,) has there been a device pose since the lease began? Without one the tool is held by nobody."""
         records = self.log.records
-        took = (records["output"]["owner"] != 0) & (records["input"]["has_sample"] != 0)
-        took &= records["input"]["sample"]["valid"] != 0
-        return np.maximum.accumulate(took)[span]
+        owner = records["output"]["owner"]
+        taken = records["input"]
+        came = (taken["fresh"] != 0) & (taken["sample"]["valid"] != 0) & (taken["sample"]["session"] == owner)
+        # A log that begins later says that there was one by the sample that it goes on with.
+        came[:1] |= (taken["has_sample"][:1] != 0) & (taken["sample"]["session"][:1] == owner[:1])
+        rows = np.arange(len(records))
+        last_pose = np.maximum.accumulate(np.where(came, rows, -1))
+        begun = np.maximum.accumulate(np.where(np.concatenate([[True], owner[1:] != owner[:-1]]), rows, -1))
+        return ((owner != 0) & (last_pose >= begun))[span]
 
     def pose(self, body: int, row: int) -> Pose:
         """After the tick of this row."""

@@ -16,11 +16,10 @@ from bridge.verify.history import History
 from bridge.verify.near import Neighbours
 from bridge.verify.tool import ToolCertificates
 
-WORK = 300_000_000
-"""Pairs of bodies times their triangles that are looked at by default, some tens of seconds of work; of longer logs
-every so manyth tick is."""
-PAIR = 4_000
-"""Triangles that a pair of bodies counts for at least."""
+WORK = 60_000_000
+"""us of work on distances and motions by default, roughly; of longer logs only every so manyth tick is judged."""
+PAIR, TRIANGLE = 4_000, 3
+"""The same for a pair of bodies, and for each of their triangles."""
 
 
 TIGHTEST = 20
@@ -148,5 +147,5 @@ def _tightest(history: History) -> list[int]:
 def _step(history: History, neighbours: Neighbours) -> int:
     """Ticks from one that is judged to the next, by the work that there is."""
     sizes = [len(shape.triangles) for shape in history.shapes]
-    work = len(history) * sum(max(sizes[i] + sizes[k], PAIR) for i, k in neighbours.pairs)
+    work = len(history) * sum(PAIR + TRIANGLE * (sizes[i] + sizes[k]) for i, k in neighbours.pairs)
     return max(1, -(-work // WORK))

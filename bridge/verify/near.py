@@ -75,6 +75,7 @@ class Neighbours:
             and (j == history.tool or history.moves(i) or history.moves(j))
         ]
         self._placed: dict[int, tuple[Pose, np.ndarray]] = {}
+        self._last: dict[tuple[int, int], tuple[Way, Way, bool, Meeting]] = {}
         self._radii = np.array([shape.radius for shape in history.shapes])
         self.reach = float(history.world["eps_break"])
 
@@ -124,9 +125,20 @@ class Neighbours:
         return [tuple(pair) for pair in pairs[apart <= room].tolist()]
 
     def _meet(self, first: int, second: int, one: Way, two: Way, points: bool) -> Meeting:
+        """Look at two bodies, or remember how it was where both stand as they did in the last tick looked at."""
+        kept = self._last.get((first, second))
+        if kept is not None and kept[2] == points and _stands(one, kept[0]) and _stands(two, kept[1]):
+            return kept[3]
+        found = self._look_at(first, second, one, two, points)
+        self._last[first, second] = (one, two, points, found)
+        return found
+
+    def _look_at(self, first: int, second: int, one: Way, two: Way, points: bool) -> Meeting:
         speed = relative_speed(one, two)
         s, t = self._triangles(first, one.start), self._triangles(second, two.start)
-        pairs = near_pairs(s, t, self.reach + speed)
+        # all that is a contact, and all that may come as near as bodies may at all
+        reach = max(self.reach, float(self._history.world["eps_alert"]) + speed)
+        pairs = near_pairs(s, t, reach)
         if len(pairs) == 0:
             return Meeting(first, second, np.inf, np.inf, self.reach, self._inside(first, second, one, two), None)
         here = _distances(s, t, pairs)
@@ -135,7 +147,7 @@ class Neighbours:
             close = pairs[here <= self.reach]
             near = contact_points(s[close[:, 0]], t[close[:, 1]], self.reach) if len(close) else None
         start = float(here.min())
-        keep = here <= self.reach + speed
+        keep = here <= reach
         least, proven = start, min(self.reach, start)
         if speed > 0.0:
             least, proven = self._along(first, second, one, two, pairs[keep], here[keep], speed)
@@ -202,6 +214,14 @@ class Neighbours:
             if abs(winding(local, mine.triangles)) > 0.5:
                 return True
         return False
+
+
+def _stands(one: Way, before: Way) -> bool:
+    """Does a body stand, to the bit, where it stood before?"""
+    return all(
+        np.array_equal(a.position, b.position) and np.array_equal(a.rotation, b.rotation)
+        for a, b in ((one.start, before.start), (one.end, before.end), (one.start, one.end))
+    )
 
 
 def _distances(s: np.ndarray, t: np.ndarray, pairs: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from task_rig import do_task, repeat
 from bridge.scripts import read_script
 from bridge.task_check import Bodies, force_steps, reached, separation
 from bridge.tasks import TASKS, config_of, script_of
+from bridge.verify.judgement import verify
 from haptics.states import EngagementState
 
 MOMENTS = {"door": 8, "bolt": 12}
@@ -62,6 +63,8 @@ def test_a_task_with_the_whole_daemon(tmp_path):
     assert figures["ok"] and figures["completed"] and figures["failures"] == []
     assert figures["penetrations"] == 0 and figures["ticks_differing"] == 0
     assert figures["independent_gap_min_mm"] > 0.0
+    judged = verify(tmp_path / "out" / "motor.mcap", every=200)
+    assert judged.passed and judged.certificates[0].passed, str(judged)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         *("motor-plot.png", "motor-scene.png", "motor.mcap"),
     ]
