@@ -170,17 +170,24 @@ class BodyCertificates:
             "complementarity", "closed contacts alone explain it, with friction against the slip", "m/s"
         )
         self.ledger = Certificate("energy", "no kinetic energy but from gravity and the tool", "J")
+        self.total = Certificate(
+            "total energy", "energy grows by no more than the tool's work and what the position pass may lift", "J"
+        )
         self.bounced = False
         """Has something bounced in the last row judged?"""
         if history.free:
             self._judge_told()
             if history.every > 1:
-                for certificate in (self.flight, self.impulses, self.velocities, self.complementarity, self.ledger):
+                for certificate in (self.flight, self.impulses, self.velocities, self.complementarity, *self._energies):
                     certificate.leave(f"states of every {history.every}. tick only", len(history))
 
     def certificates(self) -> list[Certificate]:
         """In the order of the table."""
-        return [self.flight, self.impulses, self.velocities, self.complementarity, self.ledger, self.told]
+        return [self.flight, self.impulses, self.velocities, self.complementarity, *self._energies, self.told]
+
+    @property
+    def _energies(self) -> list[Certificate]:
+        return [self.ledger, self.total]
 
     def _judge_told(self) -> None:
         history = self._history
@@ -284,10 +291,15 @@ class BodyCertificates:
         if history.report["stopped"][row] > 0 and not all(bodies[body].went_whole_way for body in members):
             for certificate in [*judged, self.ledger]:
                 certificate.leave("bodies were stopped")
+            if driven or any(contact.second == history.tool for contact in contacts):
+                self.total.leave("bodies were stopped beside what does work")
+            else:
+                self._sum_up(tick, where, [bodies[body] for body in members], 0.0)
             return
         if history.report["degraded"][row] & (DEGRADED_SOLVER | DEGRADED_CONTACTS):
             for certificate in judged:
                 certificate.leave("work was cut short")
+            self.total.leave("work was cut short")
             tool = any(contact.second == history.tool for contact in contacts)
             if tool or driven or any(self._comes_fast(row, contact, bodies) for contact in contacts):
                 self.ledger.leave("work was cut short")
@@ -321,9 +333,11 @@ class BodyCertificates:
             rest, _ = explain(cones, right.ravel())
             self.complementarity.judge(tick, self._speed(rest, bodies, members), bar, where)
         if driven:
-            self.ledger.leave("a kinematic body does work that is not logged")
+            for certificate in self._energies:
+                certificate.leave("a kinematic body does work that is not logged")
         else:
             self._account(tick, where, [bodies[body] for body in members], work)
+            self._sum_up(tick, where, [bodies[body] for body in members], work)
 
     def _speed(self, rest: np.ndarray, bodies: dict[int, Body], members: list[int]) -> float:
         rows = rest.reshape(-1, 6)
@@ -451,6 +465,21 @@ class BodyCertificates:
             slack += float(np.linalg.norm(given) * np.linalg.norm(bend)) * dt
             slack += one.mass * float(np.linalg.norm(history.gravity)) * RESTING * float(history.world["eps_alert"])
         self.ledger.judge(tick, gained - paid - work, LEDGER * (size + abs(work)) + slack, where)
+
+    def _sum_up(self, tick: int, where: str, members: list[Body], work: float) -> None:
+        """Kinetic and potential energy of an island. The position pass opens a contact by eps_safety at most, and so
+        lifts the last of a stack by that times its bodies; bodies that were stopped have given back what they gained.
+        """
+        history = self._history
+        grown = size = weight = 0.0
+        for one in members:
+            before, after = one.kinetic
+            fall = one.mass * float(history.gravity @ (one.centre_end - one.centre))
+            grown += after - before - fall
+            size += after + before + abs(fall)
+            weight += one.mass * float(np.linalg.norm(history.gravity))
+        lift = len(members) * float(history.world["eps_safety"]) * weight
+        self.total.judge(tick, grown - work, lift + LEDGER * (size + abs(work)), where)
 
     def _bound(self, tick: int, where: str, members: list[Body]) -> None:
         """Where a solve was cut short its answer still adds nothing to the energy that the kick leaves."""

@@ -36,8 +36,8 @@ class Certificate:
         self._ticks.add(int(tick))
         found = {"tick": int(tick), "value": float(value), "bar": float(bar), "where": where}
         excess = bar - value if self.least else value - bar
-        if self.unit != "m" or not self.least:
-            excess = excess / abs(bar) if bar else excess
+        if not self.least:
+            excess = excess / abs(bar) if bar else (np.inf if value > 0.0 else excess - 1.0)
         if not excess <= 0.0:
             self.failed += 1
             if len(self.violations) < SHOWN:

@@ -143,7 +143,6 @@ def _steps(history: History) -> Certificate:
         shares = steps / slew if slew > 0.0 else np.where(steps > 0.0, np.inf, 0.0)
         found.judge_all(history.ticks[following], shares, 1.0 + ROUNDING, f"{what}, change")
     gain = output["gain"]
-    found.judge_all(history.ticks, np.maximum(gain, 1.0 - gain), 1.0, "gain in 0..1")
     rise = (gain[following] - gain[following - 1]) * float(settings["ramp_up_ticks"])
     found.judge_all(history.ticks[following], rise, 1.5 + ROUNDING, "gain, rise by the ramp's")
     return found

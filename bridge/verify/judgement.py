@@ -18,7 +18,7 @@ from bridge.verify.tool import ToolCertificates
 
 WORK = 60_000_000
 """us of work on distances and motions by default, roughly; of longer logs only every so manyth tick is judged."""
-PAIR, TRIANGLE = 4_000, 3
+PAIR, TRIANGLE = 4_000, 10
 """The same for a pair of bodies, and for each of their triangles."""
 
 

@@ -43,5 +43,7 @@ def _ranges(history: History) -> Certificate:
             good &= np.isfinite(column(history.output, leaf.path)).reshape(len(history), -1).all(axis=1)
     for name in ("fraction", "body_fraction"):
         good &= (report[name] >= 0.0) & (report[name] <= 1.0)
+    gain = history.output["gain"]
+    good &= (gain >= 0.0) & (gain <= 1.0)
     found.judge_all(history.ticks, np.where(good, 0.0, 1.0), 0.0)
     return found

@@ -22,6 +22,7 @@ LOWER, UPPER, SLED, FALLING = range(4)
 """Columns of the bodies of tests/moving_scene.py."""
 ALL = {
     *("gap", "between ticks", "gap told", "free flight", "cone", "contact velocity", "complementarity", "energy"),
+    *("total energy",),
     *(
         "energy told",
         "tool contacts",
@@ -55,6 +56,14 @@ def failed(result: Verification) -> dict[str, list[int]]:
     return {
         each.name: [found["tick"] for found in each.violations] for each in result.certificates if each.passed is False
     }
+
+
+def test_a_log_that_was_cut_off_is_judged_up_to_there(tmp_path: Path, path: Path):
+    cut = tmp_path / "cut.mcap"
+    cut.write_bytes(path.read_bytes()[: path.stat().st_size // 3])
+    result = verify(cut, every=40)
+    assert not failed(result) and 20 < result.ticks < TICKS and "cut.mcap" in result.explanation
+    assert result.explanation in str(result)
 
 
 @pytest.fixture
@@ -94,7 +103,7 @@ def whole(run: Run, condition: np.ndarray) -> int:
 
 
 def test_boxes_that_fall_and_are_pushed_pass(path: Path):
-    result = verify(path, every=2)
+    result = verify(path, every=3)
     assert verify(path, first=1, last=5).every == 1
     assert result.ticks == TICKS and not failed(result)
     assert verdicts(result) == dict.fromkeys(ALL, "pass")
@@ -102,11 +111,11 @@ def test_boxes_that_fall_and_are_pushed_pass(path: Path):
     for name in ("energy told", "wrench sent", "numbers"):
         assert judged[name] >= TICKS - 1, name
     for name in ("gap", "between ticks", "gap told"):
-        assert judged[name] > 200, name
+        assert judged[name] > 130, name
     for name in ("free flight", "cone", "contact velocity", "complementarity", "energy"):
-        assert judged[name] > 60, name
+        assert judged[name] > 40, name
     for name in ("tool contacts", "tool cone", "tool balance", "tool residual"):
-        assert judged[name] > 20, name
+        assert judged[name] > 10, name
     gap = result.certificates[0].worst
     assert gap is not None and EPS[0] * 0.998 < gap["value"] < EPS[1]
     assert sum(result.certificates[4].left_out.values()) > 0, "what was cut short is told"
@@ -179,6 +188,8 @@ def test_velocities_that_contacts_cannot_give_are_found(tampered):
     assert {"cone", "energy"} <= set(aside)
     slower = tampered(60, state(UPPER, "linear", (1e-5, 0.0, 0.0)), after=0)
     assert "complementarity" in slower
+    lifted = tampered(60, state(UPPER, "position", (0.0, 0.0, 2e-3)), after=0)
+    assert "total energy" in lifted and "energy" not in lifted
     up = tampered(60, state(UPPER, "linear", (0.0, 0.0, 0.1)), after=0)
     assert {"complementarity", "energy"} <= set(up) and "cone" not in up
 
@@ -253,10 +264,12 @@ def test_reports_out_of_range_are_found(tampered, run: Run):
 
 def test_ticks_that_are_missing_are_not_judged_across(tmp_path: Path, run: Run):
     log = log_of(tmp_path / "a.mcap", run, [run.records[:50], 150, run.records[200:260]], [0, 200, 200])
-    result = verify(log)
+    result = verify(log, every=2)
     assert not failed(result) and result.ticks == 110
     sent = next(each for each in result.certificates if each.name == "wrench sent")
     assert sent.left_out == {"the tick before is not in the log": 2}
+    late = verify(log_of(tmp_path / "late.mcap", run, [run.records[300:360]], [200]), every=3)
+    assert not failed(late) and verdicts(late)["tool balance"] == verdicts(late)["coupling"] == "pass"
 
 
 def test_many_bodies_are_judged_where_their_states_are_known(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch):
