@@ -137,6 +137,20 @@ class Contact:
     slope: float
 
 
+@dataclass
+class Problem:
+    """What the contacts of an island did in a tick."""
+
+    right: np.ndarray
+    """(6 bodies,) what is to be explained, in the norm of kinetic energy"""
+    cones: list[Cone]
+    contacts: list[Contact]
+    bar: float
+    """m/s"""
+    work: float
+    """J, of what the tool pushed, which has been taken off"""
+
+
 def kinetic_and_potential(history: History) -> np.ndarray:
     """(n,) energy of the free bodies after each tick, J, and (n,) the sum of the sizes of what it is made of."""
     energy, size = np.zeros(len(history)), np.zeros(len(history))
@@ -283,68 +297,66 @@ class BodyCertificates:
 
     def _island(self, row: int, bodies: dict[int, Body], island: tuple[list[int], list[Contact]]) -> None:
         history = self._history
-        members, contacts = island
-        judged = [self.impulses, self.velocities, self.complementarity]
-        tick = history.ticks[row]
-        where = ", ".join(history.names[body] for body in members)
+        members, contacts = [bodies[body] for body in island[0]], island[1]
+        tick, where = history.ticks[row], ", ".join(history.names[one.id] for one in members)
+        degraded = int(history.report["degraded"][row])
         driven = any(contact.first in history.kinematic or contact.second in history.kinematic for contact in contacts)
-        if history.report["stopped"][row] > 0 and not all(bodies[body].went_whole_way for body in members):
-            for certificate in [*judged, self.ledger]:
-                certificate.leave("bodies were stopped")
-            if driven or any(contact.second == history.tool for contact in contacts):
-                self.total.leave("bodies were stopped beside what does work")
+        helped = driven or any(contact.second == history.tool for contact in contacts)
+        stopped = history.report["stopped"][row] > 0 and not all(one.went_whole_way for one in members)
+        cut = degraded & (DEGRADED_SOLVER | DEGRADED_CONTACTS) != 0
+        work = 0.0
+        if degraded & DEGRADED_CONTACTS:
+            self.impulses.leave("contacts may be missing")
+        else:
+            problem = self._problem(row, members, contacts, bodies)
+            work = problem.work
+            brakes = _braking(members, history.gravity) if stopped else []
+            rest, _ = explain([*problem.cones, *brakes], problem.right)
+            self.impulses.judge(tick, _fastest(rest, members), problem.bar, where)
+        if stopped or cut:
+            why = "bodies were stopped" if stopped else "work was cut short"
+            self.velocities.leave(why)
+            self.complementarity.leave(why)
+            if stopped or helped or any(self._comes_fast(row, contact, bodies) for contact in contacts):
+                self.ledger.leave(why)
             else:
-                self._sum_up(tick, where, [bodies[body] for body in members], 0.0)
-            return
-        if history.report["degraded"][row] & (DEGRADED_SOLVER | DEGRADED_CONTACTS):
-            for certificate in judged:
-                certificate.leave("work was cut short")
-            self.total.leave("work was cut short")
-            tool = any(contact.second == history.tool for contact in contacts)
-            if tool or driven or any(self._comes_fast(row, contact, bodies) for contact in contacts):
-                self.ledger.leave("work was cut short")
+                self._bound(tick, where, members)
+            if cut or helped:
+                self.total.leave(why)
             else:
-                self._bound(tick, where, [bodies[body] for body in members])
+                self._sum_up(tick, where, members, 0.0)
             return
-        place = {body: k for k, body in enumerate(members)}
-        right = np.zeros((len(members), 6))
-        for body in members:
-            one = bodies[body]
-            right[place[body]] = one.weighted(one.mass * (one.v1 - one.kicked), one.solved - one.spin_kicked)
-        changes = max(bodies[body].speed(right[place[body]]) for body in members)
-        work, known = self._pushed_by_tool(row, bodies, members, right, place)
-        cones = []
-        used = []
-        for contact in contacts:
-            if contact.second == history.tool and known:
-                continue
-            cones.append(self._cone(contact, bodies, place))
-            used.append(contact)
-        resting = any(not one.v1.any() and not one.w1.any() for one in (bodies[body] for body in members))
-        bar = EXPLAINED * changes + resting * 3.0 * RESTING * float(history.world["eps_alert"]) / history.dt
-        bar += ROUNDING * max(float(np.linalg.norm(bodies[body].v0)) for body in members) + TINY
-        rest, _ = explain(cones, right.ravel())
-        self.impulses.judge(tick, self._speed(rest, bodies, members), bar, where)
-        bounces = self._restrict(row, tick, where, used, cones, bodies)
+        bounces = self._restrict(row, tick, where, problem, bodies)
         self.bounced |= bounces
         if bounces:
             self.complementarity.leave("something bounces")
         else:
-            rest, _ = explain(cones, right.ravel())
-            self.complementarity.judge(tick, self._speed(rest, bodies, members), bar, where)
+            rest, _ = explain(problem.cones, problem.right)
+            self.complementarity.judge(tick, _fastest(rest, members), problem.bar, where)
         if driven:
             for certificate in self._energies:
                 certificate.leave("a kinematic body does work that is not logged")
         else:
-            self._account(tick, where, [bodies[body] for body in members], work)
-            self._sum_up(tick, where, [bodies[body] for body in members], work)
+            self._account(tick, where, members, work)
+            self._sum_up(tick, where, members, work)
 
-    def _speed(self, rest: np.ndarray, bodies: dict[int, Body], members: list[int]) -> float:
-        rows = rest.reshape(-1, 6)
-        return max(bodies[body].speed(rows[k]) for k, body in enumerate(members))
+    def _problem(self, row: int, members: list[Body], contacts: list[Contact], bodies: dict[int, Body]) -> "Problem":
+        """What contacts have to explain, and by which cones."""
+        history = self._history
+        place = {one.id: k for k, one in enumerate(members)}
+        right = np.array(
+            [one.weighted(one.mass * (one.v1 - one.kicked), one.solved - one.spin_kicked) for one in members]
+        )
+        changes = max(one.speed(part) for one, part in zip(members, right, strict=True))
+        work, known = self._pushed_by_tool(row, bodies, right, place)
+        used = [contact for contact in contacts if not (known and contact.second == history.tool)]
+        resting = any(not one.v1.any() and not one.w1.any() for one in members)
+        bar = EXPLAINED * changes + resting * 3.0 * RESTING * float(history.world["eps_alert"]) / history.dt
+        bar += ROUNDING * max(float(np.linalg.norm(one.v0)) for one in members) + TINY
+        return Problem(right.ravel(), [self._cone(contact, bodies, place) for contact in used], used, bar, work)
 
     def _pushed_by_tool(
-        self, row: int, bodies: dict[int, Body], members: list[int], right: np.ndarray, place: dict[int, int]
+        self, row: int, bodies: dict[int, Body], right: np.ndarray, place: dict[int, int]
     ) -> tuple[float, bool]:
         """Take what the tool's logged contacts pushed off the right side: (the work of it, J, whether it is known)."""
         history = self._history
@@ -394,16 +406,14 @@ class BodyCertificates:
             return velocity, velocity
         return np.zeros(3), np.zeros(3)
 
-    def _restrict(
-        self, row: int, tick: int, where: str, contacts: list[Contact], cones: list[Cone], bodies: dict[int, Body]
-    ) -> bool:
+    def _restrict(self, row: int, tick: int, where: str, problem: "Problem", bodies: dict[int, Body]) -> bool:
         """Judge the velocities at contacts; leave in the cones what may push by them. True: something bounces."""
         history = self._history
         safety, dt = float(history.world["eps_safety"]), history.dt
         allowed = CLOSED * safety
         bounces = False
         keep = []
-        for contact, cone in zip(contacts, cones, strict=True):
+        for contact, cone in zip(problem.contacts, problem.cones, strict=True):
             u = self._moves(contact.second, contact.q, row, bodies)[0]
             u = u - self._moves(contact.first, contact.p, row, bodies)[0]
             bounces |= self._comes_fast(row, contact, bodies)
@@ -429,7 +439,7 @@ class BodyCertificates:
                     ),
                 )
             keep.append(cone)
-        cones[:] = keep
+        problem.cones = keep
         return bounces
 
     def _comes_fast(self, row: int, contact: Contact, bodies: dict[int, Body]) -> bool:
@@ -490,6 +500,26 @@ class BodyCertificates:
             gained += one.kinetic[1] - kicked
             size += one.kinetic[1] + kicked
         self.ledger.judge(tick, gained, LEDGER * size + 1e-300, where)
+
+
+def _fastest(rest: np.ndarray, members: list[Body]) -> float:
+    """Largest speed of any point that an unexplained impulse makes, m/s."""
+    return max(one.speed(part) for one, part in zip(members, rest.reshape(-1, 6), strict=True))
+
+
+def _braking(members: list[Body], gravity: np.ndarray) -> list[Cone]:
+    """What may happen to bodies that are stopped early: they lose speed, or the share of the kick that is left. Of one
+    that has lost all of it nothing can be told."""
+    found = []
+    for k, one in enumerate(members):
+        taken = [one.weighted(-one.mass * one.v1, -one.solved), one.weighted(-one.mass * gravity, np.zeros(3))]
+        if not one.v1.any() and not one.w1.any():
+            taken = [*np.eye(6), *-np.eye(6)]
+        for push in taken:
+            columns = np.zeros((len(members), 6, 3))
+            columns[k, :, 0] = push
+            found.append(Cone(columns.reshape(-1, 3), 0.0))
+    return found
 
 
 def _share(went: np.ndarray, way: np.ndarray) -> float:
