@@ -61,7 +61,7 @@ class Verification:
     def __str__(self) -> str:
         head = f"{self.path}: ticks {self.first} to {self.last}"
         if self.every > 1:
-            head += f"; distances and motions at every {self.every}th and the tightest ones (--every 1: all)"
+            head += f"; distances and motions every {self.every} ticks and at the tightest ones (--every 1: all)"
         lines = [head, "", _ROW.format("certificate", "ticks", "worst", "bar", "at tick", "")]
         for each in self.certificates:
             lines += _lines(each)
@@ -78,7 +78,7 @@ def _lines(each: Certificate) -> list[str]:
         lines = [_ROW.format(each.name, 0, "", "", "", each.verdict)]
     else:
         worst, unit = each.worst, f" {each.unit}" if each.unit else ""
-        value, bar = f"{worst['value']:.3g}", f"{worst['bar']:.3g}{unit}"
+        value, bar = f"{worst['value'] + 0.0:.3g}", f"{worst['bar']:.3g}{unit}"
         lines = [_ROW.format(each.name, each.ticks, value, bar, worst["tick"], each.verdict)]
     if each.passed is False:
         lines.append(f"    not so: {each.says}; {each.failed} of {each.judged} are beyond the bar")
