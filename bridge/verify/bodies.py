@@ -58,8 +58,9 @@ class Body:
         self.v1, self.w1 = np.array(after["linear"]), np.array(after["angular"])
         self.spin0, self.spin1 = self.momentum(self.frame, self.w0), self.momentum(self.frame_end, self.w1)
         linear_drag, angular_drag = float(inertia["linear_drag"]), float(inertia["angular_drag"])
-        pull = self.mass * gravity - linear_drag * self.v0
-        self.kicked = self.v0 + dt / (self.mass + linear_drag * dt) * pull
+        share = dt / (self.mass + linear_drag * dt)
+        self.kick = share * self.mass * gravity
+        self.kicked = self.v0 + self.kick - share * linear_drag * self.v0
         along = self.frame.T @ self.spin0
         self.spin_kicked = self.frame @ (along * self.moments / (self.moments + angular_drag * dt))
         self.radius = history.shapes[body].radius + float(np.linalg.norm(history.shapes[body].centre - self.offset))
@@ -108,7 +109,9 @@ class Body:
     def went_whole_way(self) -> bool:
         """Is it where its velocity leads, so that nothing has stopped it and nothing opened its contacts?"""
         way, turn = self._dt * self.v1, self._dt * self.turning
-        off = float(np.linalg.norm(self.centre_end - self.centre - way))
+        went = self.centre_end - self.centre
+        # what nothing pushes falls along a parabola
+        off = min(float(np.linalg.norm(went - way)), float(np.linalg.norm(went - way + 0.5 * self._dt * self.kick)))
         off += self.radius * angle_between(Rotation.from_rotvec(turn).as_matrix() @ self.frame, self.frame_end)
         size = float(np.abs(self.centre).max()) + self.radius
         return off <= ROUNDING * size < float(np.linalg.norm(way))
@@ -263,7 +266,7 @@ class BodyCertificates:
         history = self._history
         tick, name, dt = history.ticks[row], history.names[body.id], history.dt
         share = 1.0
-        way = dt * body.kicked
+        way = dt * (body.kicked - 0.5 * body.kick)
         went = body.centre_end - body.centre
         turned = turned_freely(body.frame, body.moments, body.spin_kicked, dt)
         if turned is None:
@@ -272,7 +275,7 @@ class BodyCertificates:
         spin, kicked = body.spin_kicked, body.kicked
         if history.report["stopped"][row] > 0:
             share = self._stopped_at(body, way, went, turned)
-            kicked = kicked - (1.0 - share) * dt * history.gravity
+            kicked = kicked - (1.0 - share) * body.kick
         middle, frame = body.centre + way, turned
         if share < 1.0:
             middle, frame = _screw(body, way, turned, share)
@@ -337,7 +340,7 @@ class BodyCertificates:
             for certificate in self._energies:
                 certificate.leave("a kinematic body does work that is not logged")
         else:
-            self._account(tick, where, members, work)
+            self._account(tick, where, members, work, bounces)
             self._sum_up(tick, where, members, work)
 
     def _problem(self, row: int, members: list[Body], contacts: list[Contact], bodies: dict[int, Body]) -> "Problem":
@@ -443,9 +446,13 @@ class BodyCertificates:
         return bounces
 
     def _comes_fast(self, row: int, contact: Contact, bodies: dict[int, Body]) -> bool:
-        """Does a contact come together fast enough to bounce?"""
+        """May a contact come together fast enough to bounce, at whatever instant of the tick?"""
         before = self._moves(contact.second, contact.q, row, bodies)[1]
         coming = -float((before - self._moves(contact.first, contact.p, row, bodies)[1]) @ contact.normal)
+        kicks = [
+            bodies[body].kick @ contact.normal if body in bodies else 0.0 for body in (contact.first, contact.second)
+        ]
+        coming = max(coming, coming + float(kicks[1] - kicks[0]))
         return coming >= self._rest_speed(contact) and self._restitution(contact) > 0.0
 
     def _restitution(self, contact: Contact) -> float:
@@ -460,13 +467,16 @@ class BodyCertificates:
 
     # Energy
 
-    def _account(self, tick: int, where: str, members: list[Body], work: float) -> None:
+    def _account(self, tick: int, where: str, members: list[Body], work: float, bounces: bool) -> None:
+        """What bounces falls before and rises after, within the tick: no more than the faster of both allows."""
         history = self._history
         dt = history.dt
         gained = paid = size = slack = 0.0
         for one in members:
             before, after = one.kinetic
             fall = one.mass * dt * float(history.gravity @ one.v1)
+            if bounces:
+                fall = max(fall, one.mass * dt * float(history.gravity @ one.kicked))
             gained += after - before
             paid += fall
             size += before + after + abs(fall)
