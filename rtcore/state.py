@@ -86,14 +86,22 @@ class Pairs(NamedTuple):
     """(n_bodies + 2,) i4: where the contacts of each island begin, and end; nothing in it survives a step."""
     carried: np.ndarray
     """(n_bodies + 1,) i4: 1 for a body that a contact pushes in this step; nothing in it survives a step."""
+    asleep: np.ndarray
+    """(n_bodies + 1,) i4: 1 for a free body that sleeps in this step; nothing in it survives a step."""
+    held: np.ndarray
+    """(n_bodies + 1,) i4: contacts of each body with others; nothing in it survives a step."""
     struck: np.ndarray
-    """(n_bodies + 1,) i4: 1 for a body that bounces in this step; nothing in it survives a step."""
+    """(n_bodies + 1,) f8: share of this step after which a body bounces, above 1: it does not; nothing survives."""
+    approach: np.ndarray
+    """(n_bodies + 1, 6) f8: its velocity then, linear of the centre of mass and angular, scene; nothing survives."""
     bent: np.ndarray
     """(n_bodies + 1,) i4: 1 where the screw of a body begins with its velocity; nothing in it survives a step."""
     starts: np.ndarray
     """(n_bodies + 2,) i4: sorting by counting."""
     times: np.ndarray
     """(n_bodies + 1,) f8: share of its motion that each body executes; nothing in it survives a step."""
+    strides: np.ndarray
+    """(n_bodies + 1,) f8: length of that motion, 1 for the whole step's; nothing in it survives a step."""
     places: np.ndarray
     """(2, contacts) CONTACT_PLACE of the contacts of this step, as found and by islands; nothing survives a step."""
     impacts: np.ndarray
@@ -237,10 +245,14 @@ def _make_pairs(model: Model, contacts: int) -> Pairs:
         groups=np.zeros(n + 1, np.int32),
         bounds=np.zeros(n + 2, np.int32),
         carried=np.zeros(n + 1, np.int32),
-        struck=np.zeros(n + 1, np.int32),
+        asleep=np.zeros(n + 1, np.int32),
+        held=np.zeros(n + 1, np.int32),
+        struck=np.zeros(n + 1),
+        approach=np.zeros((n + 1, 6)),
         bent=np.zeros(n + 1, np.int32),
         starts=np.zeros(n + 2, np.int32),
         times=np.zeros(n + 1),
+        strides=np.ones(n + 1),
         places=np.zeros((2, contacts), CONTACT_PLACE),
         impacts=np.zeros(contacts, IMPACT),
     )

@@ -435,6 +435,8 @@ PAIR = np.dtype(
         ("second", "i4"),
         ("count", "i4"),  # of contacts
         ("complete", "i4"),  # 1: they are all that there were when they were listed
+        ("fresh", "i4"),  # 1: they are not those of the last step, carried along
+        ("padding", "i4"),
     ],
     align=True,
 )
@@ -511,6 +513,8 @@ CONTACT_WORK = np.dtype(
         ("picks", "i4", (MAX_CONTACTS, MAX_CONTACTS + 1)),  # candidates of each group, what matters most first
         ("pick_count", "i4", MAX_CONTACTS),
         ("chosen", "i4", MAX_CONTACTS),  # candidates, nearest first
+        ("shift", "f8", 3),  # of the second body against the first in this step, at the scene's origin, m
+        ("turn", "f8", 3),  # the same of its rotation, rad
     ],
     align=True,
 )
@@ -571,9 +575,9 @@ STEP_REPORT = np.dtype(
         ("sweeps_used", "i4"),
         ("degraded", "i4"),  # DEGRADED_* bits
         ("body_contacts", "i4"),  # of bodies with each other
-        ("islands", "i4"),  # of bodies that contacts join
+        ("islands", "i4"),  # of bodies that contacts join, those that sleep left out
         ("stopped", "i4"),  # moving bodies that were stopped early
-        ("padding", "i4"),
+        ("asleep", "i4"),  # of those contacts: held what rests, and were not solved again
     ],
     align=True,
 )

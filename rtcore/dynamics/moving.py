@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from rtcore import motion as screws
+from rtcore.dynamics.flight import gravity_kick
 from rtcore.dynamics.rigid_body import (
     centre_of_mass,
     follow,
@@ -21,6 +22,8 @@ from rtcore.dynamics.rigid_body import (
     potential_energy,
     set_velocity,
 )
+from rtcore.dynamics.sleep import stands
+from rtcore.dynamics.stalls import note_stall
 from rtcore.kernels import inner
 from rtcore.motion import SCREW, from_twist, from_velocity, still
 from rtcore.spatial import (
@@ -47,6 +50,8 @@ def kick(model: tuple, state: tuple) -> None:
     gravity = vector(world.gravity)
     for body_id in range(len(model.bodies)):
         if model.bodies[body_id].kind == FREE:
+            if not stands(state.velocities[body_id]):
+                state.velocities[body_id].quiet = 0
             # fmt: off
             free_motion(
                 state.velocities[body_id], state.poses[body_id], model.inertias[body_id], gravity, NOTHING, NOTHING,
@@ -72,6 +77,9 @@ def move_by_velocity(model: tuple, state: tuple) -> None:
             still(motion, position, orientation)
             continue
         velocity = state.problem.movers[movers[body_id]].velocity
+        if not velocity.any():
+            still(motion, position, orientation)
+            continue
         shift = scaled(vector(velocity[:3]), dt)
         turn = scaled(vector(velocity[3:]), dt)
         centre = centre_of_mass(pose, model.inertias[body_id])
@@ -91,13 +99,15 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
     report.body_fraction = 1.0
     report.stopped = 0
     for body_id in range(len(model.bodies)):
-        if movers[body_id] < 0:
+        if movers[body_id] < 0 or state.pairs.asleep[body_id] != 0:
             continue
         u = state.pairs.times[body_id]
         motion = state.motions[body_id]
         pose = state.poses[body_id]
-        report.body_fraction = min(report.body_fraction, u)
-        if u < 1.0:
+        share = u * state.pairs.strides[body_id]
+        note_stall(state.velocities[body_id], share)
+        report.body_fraction = min(report.body_fraction, share)
+        if share < 1.0:
             report.stopped += 1
         if model.bodies[body_id].kind == KINEMATIC:
             if u > 0.0:
@@ -115,16 +125,15 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
                 factor = math.sqrt(turning / turned)
                 put_vector(velocity.momentum, scaled(vector(velocity.momentum), factor))
                 put_vector(velocity.angular, scaled(vector(velocity.angular), factor))
-        if u < 1.0:
-            _take_back(model, state, body_id, 1.0 - u)
+        if share < 1.0:
+            _take_back(model, state, body_id, 1.0 - share)
 
 
 @inner
 def _take_back(model: tuple, state: tuple, body_id: int, share: float) -> None:
     velocity = state.velocities[body_id]
-    world = model.world[0]
     inertia = model.inertias[body_id]
-    kicked = scaled(vector(world.gravity), share * world.dt)
+    kicked = scaled(gravity_kick(model, body_id), share)
     v = vector(velocity.linear)
     if not _touches(state, body_id, len(model.bodies)):
         put_vector(velocity.linear, subtract(v, kicked))
