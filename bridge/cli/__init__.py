@@ -26,6 +26,7 @@ COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
     "Logs": {
         "play": logs.play,
         "reexec": logs.reexec,
+        "verify": logs.verify,
         "diff": logs.diff,
         "plot": logs.plot,
         "snapshot": logs.snapshot,

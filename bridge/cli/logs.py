@@ -1,4 +1,4 @@
-"""Commands on logs of runs: play, execute again, compare, draw."""
+"""Commands on logs of runs: play, execute again, verify, compare, draw."""
 
 import math
 import sys
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bridge.cli.errors import fail
 from bridge.cli.options import Json, Size, files, pixels
 from bridge.cli.printing import print_json
 from bridge.exit_codes import ExitCode
@@ -91,6 +92,58 @@ def reexec(log: LogPath, as_json: Json = False) -> int:
     else:
         print(result)
     return ExitCode.OK if result.same else ExitCode.DIFFERENT
+
+
+def verify(
+    log: LogPath,
+    every: Annotated[
+        int | None,
+        typer.Option("--every", min=1, help="Judge distances and motions at ticks so far apart; by default by length."),
+    ] = None,
+    first: Annotated[int | None, typer.Option("--from", min=0, help="First tick to judge.")] = None,
+    last: Annotated[int | None, typer.Option("--to", min=0, help="Last tick to judge.")] = None,
+    again: Annotated[bool, typer.Option("--reexec", help="Execute the log again as well (see `reexec`).")] = False,
+    as_json: Json = False,
+) -> int:
+    """Judge a log by physics, with code that shares nothing with the engine. Exit code 1 when something does not hold.
+
+    From the logged poses, velocities and inputs and the log's own meshes it tells: whether bodies keep their distance,
+    in ticks and between them; whether what touches nothing flies freely and the rest is explained by impulses within
+    friction cones at contacts; whether energy comes from nothing; whether tool, springs and contacts balance; whether
+    the force sent follows from all that within its limits. A line for each: in how many ticks it was judged, the worst
+    value, its bar, where. What the log does not tell (what a kinematic body pushes, a solve that was cut short) is not
+    judged, and counted. Forces and reports are judged in every tick.
+
+    Examples:
+
+        hapticd verify out/demo.mcap
+
+        hapticd verify out/peg.mcap --from 3000 --to 4000 --every 1 --reexec
+
+        hapticd verify out/peg.mcap --json | jq '.certificates[] | select(.verdict == "FAIL")'
+    """
+    from bridge.log.reader import read_log
+    from bridge.log.reexec import reexecute
+    from bridge.progress import Progress
+    from bridge.verify.judgement import verify as judge
+
+    if first is not None and last is not None and first > last:
+        fail(f"--from {first} is after --to {last}", ExitCode.USAGE)
+    with Progress(quiet=as_json) as progress:
+        read = read_log(log)
+        result = judge(read, every=every, first=first, last=last, progress=progress)
+        executed = reexecute(read, lambda part: progress.fraction("executing again", part)) if again else None
+    if as_json:
+        told = result.to_dict()
+        if executed is not None:
+            told["reexec"] = {**executed.to_dict(), "same": executed.same}
+            told["passed"] &= executed.same
+        print_json(told)
+    else:
+        print(result)
+        if executed is not None:
+            print(f"\n{executed}")
+    return ExitCode.OK if result.passed and (executed is None or executed.same) else ExitCode.FAILURE
 
 
 def diff(

@@ -14,6 +14,7 @@ from bridge.hands import run_hand
 from bridge.log.reader import read_log
 from bridge.log.reexec import reexecute
 from bridge.ring import RingReader
+from bridge.verify.judgement import verify
 
 CONFIG = """
 [scene]
@@ -100,6 +101,11 @@ def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_bas
     assert np.linalg.norm(log.records["output"]["wrench"][:, :3], axis=1).max() > 0.3
     first, last = log.bodies[0], log.bodies[-1]
     assert np.linalg.norm(last["position"] - first["position"], axis=1).min() > 0.01, "each of them went somewhere"
+    judged = verify(whole, every=10)
+    assert judged.passed, str(judged)
+    assert {"gap", "between ticks", "cone", "energy", "wrench sent"} <= {
+        each.name for each in judged.certificates if each.passed
+    }
     for path, begins in ((whole, 1), (late, 1000)):
         result = reexecute(path)
         assert (result.ticks_differing, result.bytes_differing) == (0, 0)

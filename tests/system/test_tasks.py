@@ -14,6 +14,7 @@ from task_rig import do_task, repeat
 from bridge.scripts import read_script
 from bridge.task_check import Bodies, force_steps, gained, play, reached, separation
 from bridge.tasks import TASKS, config_of, script_of
+from bridge.verify.judgement import verify
 from haptics.states import EngagementState
 
 MOMENTS = {"door": 8, "bolt": 12}
@@ -72,6 +73,8 @@ def test_a_task_with_the_whole_daemon(tmp_path, task):
     assert figures["ok"] and figures["completed"] and figures["failures"] == []
     assert figures["penetrations"] == 0 and figures["ticks_differing"] == 0
     assert figures["independent_gap_min_mm"] > 0.0
+    judged = verify(tmp_path / "out" / "motor.mcap", every=200)
+    assert judged.passed and judged.certificates[0].passed, str(judged)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         *(f"{task}-plot.png", f"{task}-scene.png", f"{task}.mcap"),
     ]

@@ -1,0 +1,578 @@
+"""Certificates of bodies that move: free flight, contact impulses, velocities at contacts, energy.
+
+What happens to a body in a tick follows from two logged states: the change of its momenta less what gravity and drag
+give is what contacts gave. Contacts are looked for where the tick began, by :mod:`bridge.verify.near`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bridge.verify.certificate import Certificate
+from bridge.verify.fit import Cone, explain, tangents
+from bridge.verify.history import History
+from bridge.verify.motions import Pose, angle_between, cross, turned_freely
+from bridge.verify.motions import way as screw
+from bridge.verify.near import Meeting, Points
+from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER
+
+ROUNDING = 1e-12
+"""m per m: what rounding may do to poses, by the size of what is computed with."""
+EXPLAINED = 1e-5
+"""Share of what contacts changed that may stay unexplained."""
+RESTING = 1e-5
+"""Share of eps_alert by which a body may move in a tick and be set to rest."""
+TINY = 1e-12
+"""m/s: what is slower is at rest."""
+CLOSED = 2e-3
+"""Share of eps_safety: contacts are carried along while bodies move by half of that."""
+SLIP = 1e-2
+"""Share of that from which on a contact slides, and the direction of its slip is known."""
+LEVEL = 0.02
+"""Sine of the slope up to which near points count as a local minimum of the distance: bodies at rest are tilted."""
+LEDGER = 1e-9
+"""Share of the energies in a tick that rounding and a converged solve may leave."""
+
+
+class Body:
+    """A FREE body at the start of a tick, after its kick, and what the log says of its end."""
+
+    def __init__(self, history: History, body: int, row: int):
+        inertia: Any = history.model.inertias[body]
+        dt, gravity = history.dt, history.gravity
+        self._dt = dt
+        self.id = body
+        self.mass = float(inertia["mass"])
+        self.moments = np.array(inertia["moments"], dtype=float)
+        axes = Rotation.from_quat(inertia["axes"]).as_matrix()
+        self.offset = np.array(inertia["centre"], dtype=float)
+        self.start, self.end = history.pose(body, row - 1), history.pose(body, row)
+        self.frame, self.frame_end = self.start.rotation @ axes, self.end.rotation @ axes
+        self.axes = axes
+        self.centre, self.centre_end = self.start.place(self.offset), self.end.place(self.offset)
+        before, after = history.state(body, row - 1), history.state(body, row)
+        self.v0, self.w0 = np.array(before["linear"]), np.array(before["angular"])
+        self.v1, self.w1 = np.array(after["linear"]), np.array(after["angular"])
+        self.spin0, self.spin1 = self.momentum(self.frame, self.w0), self.momentum(self.frame_end, self.w1)
+        linear_drag, angular_drag = float(inertia["linear_drag"]), float(inertia["angular_drag"])
+        share = dt / (self.mass + linear_drag * dt)
+        self.kick = share * self.mass * gravity
+        self.kicked = self.v0 + self.kick - share * linear_drag * self.v0
+        along = self.frame.T @ self.spin0
+        self.spin_kicked = self.frame @ (along * self.moments / (self.moments + angular_drag * dt))
+        self.radius = history.shapes[body].radius + float(np.linalg.norm(history.shapes[body].centre - self.offset))
+        self.restitution, self.rest_speed = float(inertia["restitution"]), float(inertia["rest_speed"])
+
+    def momentum(self, frame: np.ndarray, angular: np.ndarray) -> np.ndarray:
+        """Angular, about the centre of mass, scene."""
+        return frame @ (self.moments * (frame.T @ angular))
+
+    def angular(self, momentum: np.ndarray) -> np.ndarray:
+        """Velocity of a momentum where the tick begins."""
+        return self.frame @ ((self.frame.T @ momentum) / self.moments)
+
+    def speed_of(self, momentum: np.ndarray) -> float:
+        """Size of the angular velocity of a momentum, rad/s."""
+        return float(np.linalg.norm(self.angular(momentum)))
+
+    @property
+    def kinetic(self) -> tuple[float, float]:
+        """J, before and after the tick."""
+        before = 0.5 * self.mass * self.v0 @ self.v0 + 0.5 * self.w0 @ self.spin0
+        after = 0.5 * self.mass * self.v1 @ self.v1 + 0.5 * self.w1 @ self.spin1
+        return float(before), float(after)
+
+    def weighted(self, linear: np.ndarray, angular: np.ndarray) -> np.ndarray:
+        """(6,) an impulse and a moment of it in the norm of kinetic energy, sqrt(J)."""
+        return np.concatenate([linear / np.sqrt(self.mass), (self.frame.T @ angular) / np.sqrt(self.moments)])
+
+    def speed(self, weighted: np.ndarray) -> float:
+        """Bound on the speed of any of its points that such an impulse makes, m/s."""
+        turning = np.linalg.norm(weighted[3:] / np.sqrt(self.moments))
+        return float(np.linalg.norm(weighted[:3]) / np.sqrt(self.mass) + self.radius * turning)
+
+    @cached_property
+    def solved(self) -> np.ndarray:
+        """Angular momentum that contacts left, N m s.
+
+        The position pass turns a body beside its free motion, which may add to the energy of its rotation at the same
+        momentum; the engine takes that back from the momentum of what touches something, and so it is put back here.
+        """
+        before = float(self.spin1 @ self.angular(self.spin1))
+        after = float(self.spin1 @ self.w1)
+        return self.spin1 * np.sqrt(after / before) if after > before > 0.0 else self.spin1
+
+    @property
+    def went_whole_way(self) -> bool:
+        """Is it where its velocity leads, so that nothing has stopped it and nothing opened its contacts?"""
+        way, turn = self._dt * self.v1, self._dt * self.turning
+        went = self.centre_end - self.centre
+        # what nothing pushes falls along a parabola
+        off = min(float(np.linalg.norm(went - way)), float(np.linalg.norm(went - way + 0.5 * self._dt * self.kick)))
+        off += self.radius * angle_between(Rotation.from_rotvec(turn).as_matrix() @ self.frame, self.frame_end)
+        size = float(np.abs(self.centre).max()) + self.radius
+        return off <= ROUNDING * size < float(np.linalg.norm(way))
+
+    @cached_property
+    def turning(self) -> np.ndarray:
+        """Angular velocity that contacts are solved for, rad/s: the mean one without them, and what they change."""
+        given = self.angular(self.solved - self.spin_kicked)
+        if np.ptp(self.moments) > ROUNDING * self.moments.max():
+            turned = turned_freely(self.frame, self.moments, self.spin_kicked, self._dt)
+            if turned is not None:
+                return Rotation.from_matrix(turned @ self.frame.T).as_rotvec() / self._dt + given
+        return self.angular(self.spin_kicked) + given
+
+
+@dataclass
+class Contact:
+    """A pair of near points of two bodies in the tick looked at."""
+
+    first: int
+    second: int
+    p: np.ndarray
+    q: np.ndarray
+    normal: np.ndarray
+    gap: float
+    slope: float
+
+
+@dataclass
+class Problem:
+    """What the contacts of an island did in a tick."""
+
+    right: np.ndarray
+    """(6 bodies,) what is to be explained, in the norm of kinetic energy"""
+    cones: list[Cone]
+    contacts: list[Contact]
+    bar: float
+    """m/s"""
+    work: float
+    """J, of what the tool pushed, which has been taken off"""
+
+
+def kinetic_and_potential(history: History) -> np.ndarray:
+    """(n,) energy of the free bodies after each tick, J, and (n,) the sum of the sizes of what it is made of."""
+    energy, size = np.zeros(len(history)), np.zeros(len(history))
+    for body in history.free:
+        inertia: Any = history.model.inertias[body]
+        states = history.states[:, history.moving.index(body)]
+        turns = Rotation.from_quat(states["orientation"])
+        frames = turns * Rotation.from_quat(inertia["axes"])
+        angular = frames.inv().apply(states["angular"])
+        centres = states["position"] + turns.apply(np.array(inertia["centre"]))
+        linear = 0.5 * inertia["mass"] * np.sum(states["linear"] ** 2, axis=1)
+        turning = 0.5 * angular**2 @ inertia["moments"]
+        height = -inertia["mass"] * centres @ history.gravity
+        energy += linear + turning + height
+        size += linear + turning + inertia["mass"] * np.abs(centres) @ np.abs(history.gravity)
+    return np.stack([energy, size])
+
+
+class BodyCertificates:
+    """Judges the bodies of a log row by row."""
+
+    def __init__(self, history: History):
+        self._history = history
+        self.told = Certificate("energy told", "energy of the free bodies is as reported", "J")
+        self.flight = Certificate("free flight", "a body that touches nothing moves by gravity and drag alone", "m")
+        self.impulses = Certificate(
+            "cone", "contact impulses within friction cones at near points explain what bodies do", "m/s"
+        )
+        self.velocities = Certificate("contact velocity", "no contact closes below eps_safety within the tick", "m")
+        self.complementarity = Certificate(
+            "complementarity", "closed contacts alone explain it, with friction against the slip", "m/s"
+        )
+        self.ledger = Certificate("energy", "no kinetic energy but from gravity and the tool", "J")
+        self.total = Certificate(
+            "total energy", "energy grows by no more than the tool's work and what the position pass may lift", "J"
+        )
+        self.bounced = False
+        """Has something bounced in the last row judged?"""
+        if history.free:
+            self._judge_told()
+            if history.every > 1:
+                for certificate in (self.flight, self.impulses, self.velocities, self.complementarity, *self._energies):
+                    certificate.leave(f"states of every {history.every}. tick only", len(history))
+
+    def certificates(self) -> list[Certificate]:
+        """In the order of the table."""
+        return [self.flight, self.impulses, self.velocities, self.complementarity, *self._energies, self.told]
+
+    @property
+    def _energies(self) -> list[Certificate]:
+        return [self.ledger, self.total]
+
+    def _judge_told(self) -> None:
+        history = self._history
+        energy, size = kinetic_and_potential(history)
+        off = np.abs(energy - history.report["energy"])
+        rows = np.flatnonzero(history.known & np.isfinite(energy))
+        self.told.judge_all(history.ticks[rows], off[rows], 1e-12 * size[rows] + 1e-300)
+        self.told.leave("state not in the log", len(history) - len(rows))
+
+    def judge(self, row: int, meetings: list[Meeting]) -> None:
+        """The tick of a row that follows the one before."""
+        history = self._history
+        self.bounced = False
+        if not history.moving or history.every > 1:
+            return
+        bodies = {body: Body(history, body, row) for body in history.free}
+        contacts = [
+            each for meeting in meetings if meeting.points is not None for each in _list(meeting, meeting.points)
+        ]
+        touching = {side for contact in contacts for side in (contact.first, contact.second)}
+        for body in history.kinematic:
+            self._carried(body, row)
+        for body in history.free:
+            if body not in touching:
+                self._flies(bodies[body], row)
+        for island in _islands(bodies, contacts):
+            self._island(row, bodies, island)
+
+    # Free flight
+
+    def _carried(self, body: int, row: int) -> None:
+        """A kinematic body keeps its velocity and goes along it, or a part of it where it is blocked."""
+        history = self._history
+        state, before = history.state(body, row), history.state(body, row - 1)
+        change = np.linalg.norm(state["linear"] - before["linear"])
+        change += self._reach(body) * np.linalg.norm(state["angular"] - before["angular"])
+        one = history.way(body, row)
+        origin = history.pose(body, row - 1).position
+        shift, turn = history.dt * np.array(state["linear"]), history.dt * np.array(state["angular"])
+        went = history.pose(body, row).position - origin
+        share = _share(np.concatenate([went, one.turn]), np.concatenate([shift, turn]))
+        stopped = history.report["stopped"][row] > 0
+        if not stopped:
+            share = 1.0
+        # a screw that begins with the velocity ends beside the chord of one that ends at it
+        bow = 0.5 * float(np.linalg.norm(shift) * np.linalg.norm(turn))
+        off = max(float(np.linalg.norm(went - share * shift)) - bow, 0.0)
+        off += self._reach(body) * float(np.linalg.norm(one.turn - share * turn))
+        size = float(np.abs(origin).max()) + self._reach(body)
+        self.flight.judge(history.ticks[row], off, ROUNDING * size, f"{history.names[body]}, place")
+        where = f"{history.names[body]}, velocity x tick"
+        self.flight.judge(history.ticks[row], history.dt * float(change), 0.0, where)
+
+    def _reach(self, body: int) -> float:
+        shape = self._history.shapes[body]
+        return shape.radius + float(np.linalg.norm(shape.centre))
+
+    def _flies(self, body: Body, row: int) -> None:
+        history = self._history
+        tick, name, dt = history.ticks[row], history.names[body.id], history.dt
+        share = 1.0
+        way = dt * (body.kicked - 0.5 * body.kick)
+        went = body.centre_end - body.centre
+        turned = turned_freely(body.frame, body.moments, body.spin_kicked, dt)
+        if turned is None:
+            self.flight.leave("turns too fast to tell")
+            return
+        spin, kicked = body.spin_kicked, body.kicked
+        if history.report["stopped"][row] > 0:
+            share = self._stopped_at(body, way, went, turned)
+            kicked = kicked - (1.0 - share) * body.kick
+        middle, frame = body.centre + way, turned
+        if share < 1.0:
+            middle, frame = _screw(body, way, turned, share)
+        off = float(np.linalg.norm(body.centre_end - middle))
+        off += body.radius * angle_between(body.frame_end, frame)
+        size = float(np.abs(body.centre).max()) + body.radius + dt * float(np.linalg.norm(kicked))
+        self.flight.judge(tick, off, ROUNDING * size, f"{name}, place")
+        off = float(np.linalg.norm(body.v1 - kicked)) + body.radius * body.speed_of(body.spin1 - spin)
+        size = float(np.linalg.norm(body.v0) + np.linalg.norm(dt * history.gravity)) + body.radius * body.speed_of(spin)
+        self.flight.judge(tick, dt * off, ROUNDING * dt * size + TINY * dt * TINY, f"{name}, velocity x tick")
+
+    @staticmethod
+    def _stopped_at(body: Body, way: np.ndarray, went: np.ndarray, turned: np.ndarray) -> float:
+        """The share of its way that it executed, from where it is."""
+        turn = Rotation.from_matrix(turned @ body.frame.T).as_rotvec()
+        done = Rotation.from_matrix(body.frame_end @ body.frame.T).as_rotvec()
+        if np.linalg.norm(turn) > 1e-9:
+            return _share(done, turn)
+        return _share(went, way)
+
+    # Contacts
+
+    def _island(self, row: int, bodies: dict[int, Body], island: tuple[list[int], list[Contact]]) -> None:
+        history = self._history
+        members, contacts = [bodies[body] for body in island[0]], island[1]
+        tick, where = history.ticks[row], ", ".join(history.names[one.id] for one in members)
+        degraded = int(history.report["degraded"][row])
+        driven = any(contact.first in history.kinematic or contact.second in history.kinematic for contact in contacts)
+        helped = driven or any(contact.second == history.tool for contact in contacts)
+        stopped = history.report["stopped"][row] > 0 and not all(one.went_whole_way for one in members)
+        cut = degraded & (DEGRADED_SOLVER | DEGRADED_CONTACTS) != 0
+        work = 0.0
+        if degraded & DEGRADED_CONTACTS:
+            self.impulses.leave("contacts may be missing")
+        else:
+            problem = self._problem(row, members, contacts, bodies)
+            work = problem.work
+            brakes = _braking(members, history.gravity) if stopped else []
+            rest, _ = explain([*problem.cones, *brakes], problem.right)
+            self.impulses.judge(tick, _fastest(rest, members), problem.bar, where)
+        if stopped or cut:
+            why = "bodies were stopped" if stopped else "work was cut short"
+            self.velocities.leave(why)
+            self.complementarity.leave(why)
+            if stopped or helped or any(self._comes_fast(row, contact, bodies) for contact in contacts):
+                self.ledger.leave(why)
+            else:
+                self._bound(tick, where, members)
+            if cut or helped:
+                self.total.leave(why)
+            else:
+                self._sum_up(tick, where, members, 0.0)
+            return
+        bounces = self._restrict(row, tick, where, problem, bodies)
+        self.bounced |= bounces
+        if bounces:
+            self.complementarity.leave("something bounces")
+        else:
+            rest, _ = explain(problem.cones, problem.right)
+            self.complementarity.judge(tick, _fastest(rest, members), problem.bar, where)
+        if driven:
+            for certificate in self._energies:
+                certificate.leave("a kinematic body does work that is not logged")
+        else:
+            self._account(tick, where, members, work, bounces)
+            self._sum_up(tick, where, members, work)
+
+    def _problem(self, row: int, members: list[Body], contacts: list[Contact], bodies: dict[int, Body]) -> "Problem":
+        """What contacts have to explain, and by which cones."""
+        history = self._history
+        place = {one.id: k for k, one in enumerate(members)}
+        right = np.array(
+            [one.weighted(one.mass * (one.v1 - one.kicked), one.solved - one.spin_kicked) for one in members]
+        )
+        changes = max(one.speed(part) for one, part in zip(members, right, strict=True))
+        work, known = self._pushed_by_tool(row, bodies, right, place)
+        used = [contact for contact in contacts if not (known and contact.second == history.tool)]
+        resting = any(not one.v1.any() and not one.w1.any() for one in members)
+        bar = EXPLAINED * changes + resting * 3.0 * RESTING * float(history.world["eps_alert"]) / history.dt
+        bar += ROUNDING * max(float(np.linalg.norm(one.v0)) for one in members) + TINY
+        return Problem(right.ravel(), [self._cone(contact, bodies, place) for contact in used], used, bar, work)
+
+    def _pushed_by_tool(
+        self, row: int, bodies: dict[int, Body], right: np.ndarray, place: dict[int, int]
+    ) -> tuple[float, bool]:
+        """Take what the tool's logged contacts pushed off the right side: (the work of it, J, whether it is known)."""
+        history = self._history
+        pull = float(history.pull[row])
+        if pull <= 0.0 or not history.has_mesh:
+            return 0.0, False
+        work = 0.0
+        for contact in history.report["contacts"][row][: int(history.report["contact_count"][row])]:
+            body = int(contact["body_id"])
+            if body not in place:
+                continue
+            one = bodies[body]
+            push = -pull * history.dt * np.array(contact["displacement"])
+            arm = np.array(contact["point"]) - one.centre
+            right[place[body]] -= one.weighted(push, cross(arm, push))
+            work += float(push @ (one.v1 + cross(one.turning, arm)))
+        return work, True
+
+    def _friction(self, contact: Contact, name: str) -> float:
+        one = float(self._history.model.bodies[name][contact.first])
+        if contact.second == self._history.tool:
+            return one
+        return float(np.sqrt(one * self._history.model.bodies[name][contact.second]))
+
+    def _cone(self, contact: Contact, bodies: dict[int, Body], place: dict[int, int]) -> Cone:
+        axes = np.stack([contact.normal, *tangents(contact.normal)])
+        columns = np.zeros((len(place), 6, 3))
+        for body, point, sign in ((contact.first, contact.p, -1.0), (contact.second, contact.q, 1.0)):
+            if body in place:
+                one = bodies[body]
+                for k in range(3):
+                    push = sign * axes[k]
+                    columns[place[body], :, k] = one.weighted(push, cross(point - one.centre, push))
+        friction = max(self._friction(contact, "friction_static"), self._friction(contact, "friction_kinetic"))
+        return Cone(columns.reshape(-1, 3), friction)
+
+    def _moves(self, body: int, point: np.ndarray, row: int, bodies: dict[int, Body]) -> tuple[np.ndarray, np.ndarray]:
+        """Velocity of a point of a body by its solve, and before the tick with its kick."""
+        history = self._history
+        if body in bodies:
+            one = bodies[body]
+            arm = point - one.centre
+            return one.v1 + cross(one.turning, arm), one.kicked + cross(one.angular(one.spin_kicked), arm)
+        if body in history.kinematic:
+            state = history.state(body, row)
+            velocity = state["linear"] + cross(state["angular"], point - history.pose(body, row - 1).position)
+            return velocity, velocity
+        return np.zeros(3), np.zeros(3)
+
+    def _restrict(self, row: int, tick: int, where: str, problem: "Problem", bodies: dict[int, Body]) -> bool:
+        """Judge the velocities at contacts; leave in the cones what may push by them. True: something bounces."""
+        history = self._history
+        safety, dt = float(history.world["eps_safety"]), history.dt
+        allowed = CLOSED * safety
+        bounces = False
+        keep = []
+        for contact, cone in zip(problem.contacts, problem.cones, strict=True):
+            u = self._moves(contact.second, contact.q, row, bodies)[0]
+            u = u - self._moves(contact.first, contact.p, row, bodies)[0]
+            bounces |= self._comes_fast(row, contact, bodies)
+            room = max(contact.gap - safety, 0.0)
+            ends = float(u @ contact.normal) * dt + room
+            if contact.slope <= LEVEL:
+                self.velocities.judge(tick, -ends, float(safety - history.world["eps_alert"]), where)
+            if ends > allowed:
+                continue
+            slip = u - (u @ contact.normal) * contact.normal
+            speed = float(np.linalg.norm(slip))
+            if speed * dt > SLIP * allowed:
+                one, two = tangents(contact.normal)
+                side = -np.array([slip @ one, slip @ two]) / speed
+                cone = Cone(
+                    cone.columns,
+                    cone.friction,
+                    np.array(
+                        [
+                            [1.0, *(self._friction(contact, name) * side)]
+                            for name in ("friction_static", "friction_kinetic")
+                        ]
+                    ),
+                )
+            keep.append(cone)
+        problem.cones = keep
+        return bounces
+
+    def _comes_fast(self, row: int, contact: Contact, bodies: dict[int, Body]) -> bool:
+        """May a contact come together fast enough to bounce, at whatever instant of the tick?"""
+        before = self._moves(contact.second, contact.q, row, bodies)[1]
+        coming = -float((before - self._moves(contact.first, contact.p, row, bodies)[1]) @ contact.normal)
+        kicks = [
+            bodies[body].kick @ contact.normal if body in bodies else 0.0 for body in (contact.first, contact.second)
+        ]
+        coming = max(coming, coming + float(kicks[1] - kicks[0]))
+        return coming >= self._rest_speed(contact) and self._restitution(contact) > 0.0
+
+    def _restitution(self, contact: Contact) -> float:
+        if contact.second == self._history.tool:
+            return 0.0
+        return max(float(self._history.model.inertias["restitution"][k]) for k in (contact.first, contact.second))
+
+    def _rest_speed(self, contact: Contact) -> float:
+        if contact.second == self._history.tool:
+            return np.inf
+        return max(float(self._history.model.inertias["rest_speed"][k]) for k in (contact.first, contact.second))
+
+    # Energy
+
+    def _account(self, tick: int, where: str, members: list[Body], work: float, bounces: bool) -> None:
+        """What bounces falls before and rises after, within the tick: no more than the faster of both allows."""
+        history = self._history
+        dt = history.dt
+        gained = paid = size = slack = 0.0
+        for one in members:
+            before, after = one.kinetic
+            fall = one.mass * dt * float(history.gravity @ one.v1)
+            if bounces:
+                fall = max(fall, one.mass * dt * float(history.gravity @ one.kicked))
+            gained += after - before
+            paid += fall
+            size += before + after + abs(fall)
+            given = one.spin1 - one.spin_kicked
+            bend = one.angular(cross(one.spin1, one.w1))
+            slack += float(np.linalg.norm(given) * np.linalg.norm(bend)) * dt
+            slack += one.mass * float(np.linalg.norm(history.gravity)) * RESTING * float(history.world["eps_alert"])
+        self.ledger.judge(tick, gained - paid - work, LEDGER * (size + abs(work)) + slack, where)
+
+    def _sum_up(self, tick: int, where: str, members: list[Body], work: float) -> None:
+        """Kinetic and potential energy of an island. The position pass opens a contact by eps_safety at most, and so
+        lifts the last of a stack by that times its bodies; bodies that were stopped have given back what they gained.
+        """
+        history = self._history
+        grown = size = weight = 0.0
+        for one in members:
+            before, after = one.kinetic
+            fall = one.mass * float(history.gravity @ (one.centre_end - one.centre))
+            grown += after - before - fall
+            size += after + before + abs(fall)
+            weight += one.mass * float(np.linalg.norm(history.gravity))
+        lift = len(members) * float(history.world["eps_safety"]) * weight
+        self.total.judge(tick, grown - work, lift + LEDGER * (size + abs(work)), where)
+
+    def _bound(self, tick: int, where: str, members: list[Body]) -> None:
+        """Where a solve was cut short its answer still adds nothing to the energy that the kick leaves."""
+        gained = size = 0.0
+        for one in members:
+            kicked = 0.5 * one.mass * float(one.kicked @ one.kicked)
+            kicked += 0.5 * float(one.spin_kicked @ one.angular(one.spin_kicked))
+            gained += one.kinetic[1] - kicked
+            size += one.kinetic[1] + kicked
+        self.ledger.judge(tick, gained, LEDGER * size + 1e-300, where)
+
+
+def _fastest(rest: np.ndarray, members: list[Body]) -> float:
+    """Largest speed of any point that an unexplained impulse makes, m/s."""
+    return max(one.speed(part) for one, part in zip(members, rest.reshape(-1, 6), strict=True))
+
+
+def _braking(members: list[Body], gravity: np.ndarray) -> list[Cone]:
+    """What may happen to bodies that are stopped early: they lose speed, or the share of the kick that is left. Of one
+    that has lost all of it nothing can be told."""
+    found = []
+    for k, one in enumerate(members):
+        taken = [one.weighted(-one.mass * one.v1, -one.solved), one.weighted(-one.mass * gravity, np.zeros(3))]
+        if not one.v1.any() and not one.w1.any():
+            taken = [*np.eye(6), *-np.eye(6)]
+        for push in taken:
+            columns = np.zeros((len(members), 6, 3))
+            columns[k, :, 0] = push
+            found.append(Cone(columns.reshape(-1, 3), 0.0))
+    return found
+
+
+def _share(went: np.ndarray, way: np.ndarray) -> float:
+    """How much of a way was gone, 0..1."""
+    square = float(way @ way)
+    return min(max(float(went @ way) / square, 0.0), 1.0) if square > 0.0 else 1.0
+
+
+def _screw(body: Body, way: np.ndarray, turned: np.ndarray, u: float) -> tuple[np.ndarray, np.ndarray]:
+    """(centre of mass, principal axes) part of the way along the screw of the whole tick."""
+    start, end = Pose(body.centre, body.frame), Pose(body.centre + way, turned)
+    there = screw(start, end, np.zeros(3), body.radius).pose(u)
+    return there.position, there.rotation
+
+
+def _list(meeting: Meeting, points: Points) -> list[Contact]:
+    return [
+        Contact(meeting.first, meeting.second, p, q, n, float(gap), float(slope))
+        for p, q, n, gap, slope in zip(
+            points.first, points.second, points.normal, points.gap, points.slope, strict=True
+        )
+    ]
+
+
+def _islands(bodies: dict[int, Body], contacts: list[Contact]) -> list[tuple[list[int], list[Contact]]]:
+    """Free bodies that contacts join, and the contacts of each group."""
+    group = {body: body for body in bodies}
+
+    def root(body: int) -> int:
+        while group[body] != body:
+            body = group[body]
+        return body
+
+    for contact in contacts:
+        if contact.first in group and contact.second in group:
+            one, two = root(contact.first), root(contact.second)
+            group[max(one, two)] = min(one, two)
+    found: dict[int, tuple[list[int], list[Contact]]] = {}
+    for contact in contacts:
+        side = contact.first if contact.first in group else contact.second
+        if side in group:
+            found.setdefault(root(side), ([], []))[1].append(contact)
+    for body in bodies:
+        if root(body) in found:
+            found[root(body)][0].append(body)
+    return [found[key] for key in sorted(found)]

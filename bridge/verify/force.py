@@ -1,0 +1,162 @@
+"""Certificates of the force path: the coupling's wrench and what was sent of it, recomputed from what the log says.
+
+All rows at once, by :mod:`haptics.coupling`'s and :mod:`haptics.limits`' formulas in numpy.
+"""
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bridge.verify.certificate import Certificate
+from bridge.verify.history import History
+from haptics.states import EngagementState
+
+ROUNDING = 1e-9
+"""Share of the numbers that a force is made of."""
+ENGAGED = (EngagementState.ENGAGING, EngagementState.ACTIVE, EngagementState.HOLD)
+SENT = (*ENGAGED, EngagementState.RELEASING)
+
+
+def certificates(history: History) -> list[Certificate]:
+    """Of all ticks."""
+    return [_coupling(history), _sent(history), _steps(history), _silence(history)]
+
+
+def _norm(rows: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(rows, axis=-1)
+
+
+def _turns(quaternions: np.ndarray) -> Rotation:
+    """Of (n, 4), where those that are none are taken for no turn."""
+    some = np.array(quaternions, dtype=float)
+    some[~(_norm(some) > 0.5)] = (0.0, 0.0, 0.0, 1.0)
+    return Rotation.from_quat(some)
+
+
+def _coupling(history: History) -> Certificate:
+    """The wrench that spring and damper want, from the poses and velocities beside it."""
+    found = Certificate("coupling", "the coupling's wrench follows from the logged poses and gains", "N, N·m")
+    output, settings = history.output, history.settings
+    rows = np.flatnonzero(np.isin(output["state"], ENGAGED))
+    found.leave("not engaged", len(history) - len(rows))
+    if len(rows) == 0:
+        return found
+    out, taken = output[rows], history.records["input"][rows]
+    scale = history.scale[rows][:, None]
+    workspace = Rotation.from_quat(settings["workspace_orientation"])
+    stretch = workspace.inv().apply(out["proxy_position"] - out["device_position"]) / scale
+    size = _norm(stretch)
+    spring = history.stiffness[rows] * size
+    relative = out["render_twist"][:, :3] * scale - workspace.inv().apply(out["device_velocity"])
+    rate = np.sum(relative * stretch, axis=1) / np.where(size > 0.0, size * scale[:, 0], 1.0)
+    damped = np.clip(history.damping[rows] * rate, -spring, spring)
+    unit = stretch / np.where(size > 0.0, size, 1.0)[:, None]
+    # How old the newest good sample is stands in the log where it came in time; else the damper may have faded.
+    fresh = (taken["fresh"] != 0) & (taken["sample"]["valid"] != 0) & (taken["age_ns"] <= settings["hold_after_ns"])
+    fresh &= taken["sample"]["session"] == out["owner"]
+    ends = [unit * (spring + share * damped)[:, None] for share in (1.0, 0.0)]
+    lever = _turns(out["device_orientation"]).apply(np.array(history.world["tip_offset"], dtype=float)) / scale
+    proxy, image = _turns(out["proxy_orientation"]), _turns(out["device_orientation"])
+    turn = (proxy * image.inv()).as_quat()
+    back = 2.0 * turn[:, 3:] * turn[:, :3] * float(settings["rotational_stiffness"]) * history.has_mesh
+    to_device = _turns(out["render_orientation"]) * proxy.inv()
+    torque = to_device.apply(np.cross(lever, workspace.apply(out["coupling_wrench"][:, :3])) + back)
+    if settings["torque_free"] != 0:
+        torque = np.zeros_like(torque)
+    wanted, given = [ends, [torque, 0.0 * torque]], [out["coupling_wrench"][:, :3], out["coupling_wrench"][:, 3:]]
+    grown = 1.0 + _norm(np.abs(out["proxy_position"]) + np.abs(out["device_position"])) / scale[:, 0]
+    sizes = [
+        (history.stiffness[rows] * 1e-6 * grown + spring + history.damping[rows] * _norm(relative)),
+        float(settings["rotational_stiffness"]) * 1e-6 + _norm(lever) * _norm(given[0]) + _norm(back),
+    ]
+    for what, (full, faded), logged, much in zip(("force", "torque"), wanted, given, sizes, strict=True):
+        off = np.where(fresh, _norm(logged - full), _beside(logged, full, faded))
+        found.judge_all(history.ticks[rows], off, ROUNDING * much + 1e-300, what)
+    return found
+
+
+def _beside(points: np.ndarray, ends: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Distances of points (n, 3) from the segments between two ends."""
+    way = others - ends
+    square = np.sum(way * way, axis=1)
+    share = np.clip(np.sum((points - ends) * way, axis=1) / np.where(square > 0.0, square, 1.0), 0.0, 1.0)
+    return _norm(points - ends - share[:, None] * way)
+
+
+def _sent(history: History) -> Certificate:
+    """What ramp, slew limit and saturation leave of the coupling's wrench."""
+    found = Certificate(
+        "wrench sent", "the wrench sent is the coupling's, ramped, slew-limited and saturated", "N, N·m"
+    )
+    output, settings = history.output, history.settings
+    rows = np.flatnonzero(history.follows)
+    found.leave("the tick before is not in the log", len(history) - len(rows))
+    out, before = output[rows], output[rows - 1]
+    on = np.isin(out["state"], SENT)
+    for what, columns, limit, slew in (
+        ("force", slice(0, 3), "force_max", "force_slew"),
+        ("torque", slice(3, 6), "torque_max", "torque_slew"),
+    ):
+        last, gain = before["wrench"][:, columns], out["gain"]
+        largest = float(settings[limit]) * gain
+        largest = np.where(out["state"] == EngagementState.RELEASING, np.minimum(largest, _norm(last)), largest)
+        wanted = _toward(last, out["coupling_wrench"][:, columns] * gain[:, None], largest, float(settings[slew]))
+        wanted[~on] = 0.0
+        off = _norm(out["wrench"][:, columns] - wanted)
+        size = _norm(last) + _norm(wanted) + float(settings[slew])
+        # A root of what is left under it: where it ends on a border its digits are half as many.
+        found.judge_all(history.ticks[rows], off, np.where(on, ROUNDING * size + 1e-300, 0.0), what)
+    return found
+
+
+def _toward(last: np.ndarray, wanted: np.ndarray, largest: np.ndarray, slew: float) -> np.ndarray:
+    """(n, 3) the farthest towards what is wanted of norm at most ``largest`` and at most ``slew`` from the last one."""
+    goal, start = _cut(wanted, largest), _cut(last, largest)
+    way, behind = goal - start, start - last
+    a = np.sum(way * way, axis=1)
+    b = np.sum(way * behind, axis=1)
+    c = np.sum(behind * behind, axis=1) - slew * slew
+    root = np.sqrt(np.maximum(b * b - a * c, 0.0))
+    share = np.clip((root - b) / np.where(a > 0.0, a, 1.0), 0.0, 1.0)
+    reached = start + share[:, None] * way
+    return np.where((_norm(goal - last) <= slew)[:, None], goal, reached)
+
+
+def _cut(rows: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    size = _norm(rows)
+    return rows * np.where(size > largest, largest / np.where(size > 0.0, size, 1.0), 1.0)[:, None]
+
+
+def _steps(history: History) -> Certificate:
+    """Norm and change per tick, whatever was wanted."""
+    found = Certificate("limits", "norm and change per tick within the configured limits, as shares of them", "")
+    output, settings = history.output, history.settings
+    following = np.flatnonzero(history.follows)
+    for what, columns, limit, slew in (
+        ("force", slice(0, 3), float(settings["force_max"]), float(settings["force_slew"])),
+        ("torque", slice(3, 6), float(settings["torque_max"]), float(settings["torque_slew"])),
+    ):
+        wrench = output["wrench"][:, columns]
+        size = _norm(wrench)
+        shares = size / limit if limit > 0.0 else np.where(size > 0.0, np.inf, 0.0)
+        found.judge_all(history.ticks, shares, 1.0 + ROUNDING, f"{what}, norm")
+        steps = _norm(wrench[following] - wrench[following - 1])
+        shares = steps / slew if slew > 0.0 else np.where(steps > 0.0, np.inf, 0.0)
+        found.judge_all(history.ticks[following], shares, 1.0 + ROUNDING, f"{what}, change")
+    gain = output["gain"]
+    rise = (gain[following] - gain[following - 1]) * float(settings["ramp_up_ticks"])
+    found.judge_all(history.ticks[following], rise, 1.5 + ROUNDING, "gain, rise by the ramp's")
+    return found
+
+
+def _silence(history: History) -> Certificate:
+    """Forces are off where there has been no sample for longer than the watchdog and its ramp take."""
+    found = Certificate("silence", "no force without samples, beyond the stale horizon and its ramp", "N, N·m")
+    settings = history.settings
+    ramp = 1e9 * float(settings["dt"]) * (int(settings["ramp_fault_ticks"]) + 2)
+    taken = history.records["input"]
+    mute = (taken["has_sample"] == 0) | (taken["age_ns"] > float(settings["stale_after_ns"]) + ramp)
+    rows = np.flatnonzero(mute)
+    size = _norm(history.output["wrench"][rows])
+    found.judge_all(history.ticks[rows], size, 0.0)
+    found.leave("samples came", len(history) - len(rows))
+    return found

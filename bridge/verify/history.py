@@ -1,0 +1,185 @@
+"""A log as the certificates read it: where every body is after every tick, what is known about each."""
+
+from typing import Any
+
+import numpy as np
+
+from bridge.log.reader import Log, LogError
+from bridge.moment import tool_triangles
+from bridge.verify.motions import Pose, Way, pose_of, way
+from haptics.states import CommandKind, CommandResult
+from haptics.tables import BODY_SAMPLE
+from rtcore.model import moving_bodies
+from rtcore.tables import FREE, KINEMATIC
+
+
+class Shape:
+    """A mesh: its triangles, and a ball around them."""
+
+    def __init__(self, triangles: np.ndarray):
+        self.triangles = triangles
+        points = triangles.reshape(-1, 3)
+        self.centre = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        self.radius = float(np.linalg.norm(points - self.centre, axis=1).max())
+        self._closed: bool | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Does it enclose something?"""
+        if self._closed is None:
+            from bridge.separation import is_closed
+
+            self._closed = is_closed(self.triangles)
+        return self._closed
+
+
+class History:
+    """Rows of a log, (n,) RECORD, and what belongs to them. The tool's number is that of bodies in all."""
+
+    def __init__(self, log: Log, first: int | None = None, last: int | None = None):
+        """``first``, ``last``: ticks, both included. Raises LogError when none are left."""
+        ticks = log.records["tick"].astype(np.int64)
+        rows = np.flatnonzero((ticks >= (first or 0)) & (ticks <= (np.iinfo(np.int64).max if last is None else last)))
+        if len(rows) == 0:
+            there = f"its ticks are {ticks[0]} to {ticks[-1]}" if len(ticks) else log.explanation or "it holds none"
+            raise LogError(f"{log.path} has no tick to verify: {there}")
+        span = slice(int(rows[0]), int(rows[-1]) + 1)
+        self.log = log
+        self.model = log.model
+        self.settings: Any = log.settings[0]
+        self.world: Any = self.model.world[0]
+        self.records = log.records[span]
+        self.output = self.records["output"]
+        self.report = self.output["report"]
+        self.ticks = ticks[span]
+        self.dt = float(self.world["dt"])
+        self.gravity = np.array(self.world["gravity"], dtype=float)
+        self.tool = len(self.model.bodies)
+        self.follows = np.concatenate([[False], np.diff(self.ticks) == 1])
+        """(n,) is the row before that of the tick before?"""
+        kinds = self.model.bodies["kind"]
+        self.free = np.flatnonzero(kinds == FREE).tolist()
+        self.kinematic = np.flatnonzero(kinds == KINEMATIC).tolist()
+        self.moving = moving_bodies(self.model.bodies)
+        if self.moving and tuple(self.moving) != tuple(log.body_ids):
+            raise LogError(f"{log.path} does not hold the states of the bodies that move")
+        self.every = log.bodies_every if self.moving else 1
+        self.states = log.bodies[span] if self.moving else np.zeros((len(self.ticks), 0), BODY_SAMPLE)
+        self.known = self._known()
+        self.names = self._names()
+        shapes = [Shape(_mesh(self.model, int(mesh_id))) for mesh_id in range(len(self.model.meshes))]
+        self.shapes = [shapes[int(mesh_id)] for mesh_id in self.model.bodies["mesh_id"]]
+        tool = tool_triangles(self.model)
+        self.has_mesh = tool is not None
+        self.tip_radius = 0.0 if self.has_mesh else float(self.world["tip_radius"])
+        self.shapes.append(shapes[int(self.world["tool_mesh_id"])] if self.has_mesh else Shape(np.zeros((1, 3, 3))))
+        self._posed = self._posings(span.start)
+        self.stiffness, self.damping, self.scale = self._gains(span)
+        self.pull = np.where(self._posed_once(span), self.stiffness / self.scale, 0.0)
+        """(n,) stiffness of the spring that pulls the tool, in the scene, N/m; 0: nobody has"""
+        self._poses: dict[tuple[int, int], Pose] = {}
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    def _known(self) -> np.ndarray:
+        """(n,) does the log hold the states of bodies after this tick?"""
+        if self.every == 1:
+            return np.ones(len(self.ticks), dtype=bool)
+        return self.ticks % self.every == 0
+
+    def _names(self) -> list[str]:
+        names = self.log.assembly.get("body_names") or []
+        if len(names) != self.tool:
+            names = [f"body {body}" for body in range(self.tool)]
+        return [*names, "tool"]
+
+    def _posings(self, first: int) -> dict[int, tuple[np.ndarray, list[Pose]]]:
+        """Held bodies that were posed anew: from which rows on (the first -1) they stand where."""
+        records = self.log.records
+        command = records["input"]["command"]
+        done = (command["kind"] == CommandKind.POSE_BODY) & (records["output"]["command_result"] == CommandResult.DONE)
+        found: dict[int, list[tuple[int, Pose]]] = {}
+        for row in np.flatnonzero(done).tolist():
+            values = command["values"][row]
+            body = int(values[0])
+            loaded = self.model.bodies[body]
+            start = [(-1 - len(records), pose_of(loaded["position"], loaded["orientation"]))]
+            found.setdefault(body, start).append((row - first, pose_of(values[1:4], values[4:8])))
+        return {body: (np.array([row for row, _ in each]), [pose for _, pose in each]) for body, each in found.items()}
+
+    def _gains(self, span: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n,) stiffness and damping at the device and scale, as commands set them."""
+        records = self.log.records
+        count = len(records)
+        row = self.settings
+        stiffness, damping, scale = (np.full(count, float(row[name])) for name in ("stiffness", "damping", "scale"))
+        done = records["output"]["command_result"] == CommandResult.DONE
+        command = records["input"]["command"]
+        for k in np.flatnonzero(done).tolist():
+            kind, values = command["kind"][k], command["values"][k]
+            if kind == CommandKind.SET_GAINS:
+                stiffness[k:] = min(values[0], row["stiffness_max"])
+                damping[k:] = min(values[1], row["damping_max"])
+            elif kind == CommandKind.SET_SCALE:
+                scale[k:] = values[0]
+        return stiffness[span], damping[span], scale[span]
+
+    def _posed_once(self, span: slice) -> np.ndarray:
+        """(n,) has there been a device pose since the lease began? Without one the tool is held by nobody."""
+        records = self.log.records
+        owner = records["output"]["owner"]
+        taken = records["input"]
+        came = (taken["fresh"] != 0) & (taken["sample"]["valid"] != 0) & (taken["sample"]["session"] == owner)
+        # A log that begins later says that there was one by the sample that it goes on with.
+        came[:1] |= (taken["has_sample"][:1] != 0) & (taken["sample"]["session"][:1] == owner[:1])
+        rows = np.arange(len(records))
+        last_pose = np.maximum.accumulate(np.where(came, rows, -1))
+        begun = np.maximum.accumulate(np.where(np.concatenate([[True], owner[1:] != owner[:-1]]), rows, -1))
+        return ((owner != 0) & (last_pose >= begun))[span]
+
+    def pose(self, body: int, row: int) -> Pose:
+        """After the tick of this row."""
+        key = (body, row)
+        found = self._poses.get(key)
+        if found is None:
+            if len(self._poses) > 4 * (len(self.moving) + self.tool + 2):
+                self._poses.clear()
+            found = self._poses[key] = self._read_pose(body, row)
+        return found
+
+    def _read_pose(self, body: int, row: int) -> Pose:
+        if body == self.tool:
+            output = self.output[row]
+            if not self.has_mesh:
+                return Pose(np.array(output["proxy_position"]), np.eye(3))
+            return pose_of(output["proxy_position"], output["proxy_orientation"])
+        if body in self.moving:
+            state = self.states[row, self.moving.index(body)]
+            return pose_of(state["position"], state["orientation"])
+        if body in self._posed:
+            rows, poses = self._posed[body]
+            return poses[int(np.searchsorted(rows, row, side="right")) - 1]
+        loaded = self.model.bodies[body]
+        return pose_of(loaded["position"], loaded["orientation"])
+
+    def moves(self, body: int) -> bool:
+        """Does it ever, by itself or by the hand?"""
+        return body == self.tool or body in self.moving
+
+    def way(self, body: int, row: int) -> Way:
+        """How it went in the tick of this row: bodies at rest stand where they are in it."""
+        shape = self.shapes[body]
+        end = self.pose(body, row)
+        start = self.pose(body, row - 1) if self.moves(body) else end
+        return way(start, end, shape.centre, shape.radius)
+
+    def state(self, body: int, row: int) -> Any:
+        """BODY_SAMPLE of a body that moves."""
+        return self.states[row, self.moving.index(body)]
+
+
+def _mesh(model: Any, mesh_id: int) -> np.ndarray:
+    mesh = model.meshes[mesh_id]
+    first, count = int(mesh["triangle_first"]), int(mesh["triangle_count"])
+    return np.array(model.triangles["vertices"][first : first + count])

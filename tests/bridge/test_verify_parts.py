@@ -1,0 +1,160 @@
+"""What verifying is made of, each against an answer from elsewhere."""
+
+import numpy as np
+import pytest
+import trimesh
+from scipy.optimize import minimize
+from scipy.spatial.transform import Rotation
+
+from bridge.separation import triangles_distance
+from bridge.verify.certificate import Certificate
+from bridge.verify.fit import Cone, explain, tangents
+from bridge.verify.motions import Pose, relative_speed, turned_freely, way
+from bridge.verify.near import contact_points
+
+
+def box_triangles(*size: float) -> np.ndarray:
+    """(12, 3, 3) of a box about the origin."""
+    return np.asarray(trimesh.creation.box(size).triangles)
+
+
+def test_an_impulse_in_its_cone_is_explained_and_the_rest_is_the_distance_from_it():
+    """One contact of a unit mass: what is left is the distance from the cone, which has a closed form."""
+    cone = Cone(np.eye(3), 0.5)
+    rest, push = explain([cone], np.array([1.0, 0.3, 0.39]))
+    assert np.linalg.norm(rest) < 1e-12 and push[0] == pytest.approx([1.0, 0.3, 0.39])
+    outside = np.array([1.0, 0.0, 2.0])
+    rest, _ = explain([cone], outside)
+    assert np.linalg.norm(rest) == pytest.approx((2.0 - 0.5) / np.sqrt(1.25), rel=1e-9)
+    rest, push = explain([cone], np.array([-1.0, 0.2, 0.0]))
+    assert np.linalg.norm(rest) == pytest.approx(np.hypot(1.0, 0.2)) and not push.any()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_left_is_the_least_for_several_contacts(seed: int):
+    """Against a general minimiser over the round cones, which can only come from above."""
+    random = np.random.default_rng(seed)
+    cones = [Cone(random.normal(size=(6, 3)), float(random.uniform(0.1, 1.0))) for _ in range(3)]
+    right = random.normal(size=6)
+    rest, pushes = explain(cones, right)
+    least = float(rest @ rest)
+    for cone, push in zip(cones, pushes, strict=True):
+        assert np.linalg.norm(push[1:]) <= cone.friction * push[0] * (1.0 + 1e-9) + 1e-12
+    assert np.allclose(right - sum(c.columns @ p for c, p in zip(cones, pushes, strict=True)), rest, atol=1e-12)
+
+    def size(x: np.ndarray) -> float:
+        left = right - sum(c.columns @ p for c, p in zip(cones, x.reshape(-1, 3), strict=True))
+        return float(left @ left)
+
+    limits = [
+        {"type": "ineq", "fun": lambda x, k=k: cones[k].friction * x[3 * k] - np.hypot(x[3 * k + 1], x[3 * k + 2])}
+        for k in range(3)
+    ]
+    start = np.tile([1.0, 0.01, 0.01], 3)
+    found = minimize(size, start, constraints=limits, method="SLSQP", options={"maxiter": 500, "ftol": 1e-14})
+    assert least <= size(found.x) + 1e-7
+    # No push that is allowed lessens it: the proof that it is the least.
+    for cone in cones:
+        pull = cone.columns.T @ rest
+        assert pull[0] + cone.friction * np.linalg.norm(pull[1:]) <= 1e-6
+
+
+def test_edges_alone_may_push_where_a_contact_slides():
+    sliding = Cone(np.eye(3), 0.5, np.array([[1.0, -0.5, 0.0]]))
+    rest, _ = explain([sliding], np.array([2.0, -1.0, 0.0]))
+    assert np.linalg.norm(rest) < 1e-12
+    rest, _ = explain([sliding], np.array([2.0, 0.0, 0.0]))
+    assert np.linalg.norm(rest) == pytest.approx(2.0 * 0.5 / np.sqrt(1.25))
+
+
+def test_tangents_make_a_frame():
+    for normal in np.concatenate([np.eye(3), Rotation.random(20, random_state=1).as_matrix()[:, 0]]):
+        one, two = tangents(normal)
+        assert np.allclose(np.stack([normal, one, two]) @ np.stack([normal, one, two]).T, np.eye(3))
+        assert np.linalg.det(np.stack([normal, one, two])) == pytest.approx(1.0)
+
+
+def test_a_symmetric_top_precesses_as_it_should():
+    """Its axis goes round the angular momentum at L / I1, while it spins by the rest: Landau and Lifshitz, 33."""
+    moments = np.array([2.0, 2.0, 1.2])
+    momentum = np.array([0.0, 0.0, 30.0])
+    tilt = 0.4
+    frame = Rotation.from_euler("x", tilt).as_matrix()
+    dt = 0.05
+    turned = turned_freely(frame, moments, momentum, dt)
+    assert turned is not None
+    around = Rotation.from_rotvec([0.0, 0.0, 30.0 / 2.0 * dt])
+    own = 30.0 * np.cos(tilt) * (1.0 / 1.2 - 1.0 / 2.0) * dt
+    expected = around.as_matrix() @ frame @ Rotation.from_rotvec([0.0, 0.0, own]).as_matrix()
+    assert np.abs(turned - expected).max() < 1e-12
+
+
+def test_a_way_ends_where_it_should_and_is_a_screw():
+    start = Pose(np.array([0.3, -0.1, 0.2]), Rotation.random(random_state=3).as_matrix())
+    axis, through = np.array([0.0, 0.0, 1.0]), np.array([0.1, 0.2, 0.0])
+
+    def along(u: float) -> Pose:
+        turn = Rotation.from_rotvec(0.7 * u * axis).as_matrix()
+        return Pose(through + turn @ (start.position - through) + 0.05 * u * axis, turn @ start.rotation)
+
+    screw = way(start, along(1.0), np.array([0.01, 0.02, -0.03]), 0.1)
+    for u in (0.0, 0.25, 0.5, 1.0):
+        assert np.allclose(screw.pose(u).position, along(u).position, atol=1e-14)
+        assert np.allclose(screw.pose(u).rotation, along(u).rotation, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_distance_changes_faster_than_its_bound(seed: int):
+    random = np.random.default_rng(seed)
+    triangles = box_triangles(0.1, 0.05, 0.02)
+    radius = float(np.linalg.norm(triangles.reshape(-1, 3), axis=1).max())
+
+    def pose(at: np.ndarray) -> Pose:
+        return Pose(at + random.normal(0.0, 0.02, 3), Rotation.from_rotvec(random.normal(0.0, 0.3, 3)).as_matrix())
+
+    ways = [way(pose(at), pose(at), np.zeros(3), radius) for at in (np.zeros(3), np.array([0.2, 0.05, 0.0]))]
+    bound = relative_speed(*ways)
+    steps = np.linspace(0.0, 1.0, 81)
+    placed = [[each.pose(u).place(triangles) for u in steps] for each in ways]
+    distances = np.array([triangles_distance(a, b, 1.0) for a, b in zip(*placed, strict=True)])
+    assert (np.abs(np.diff(distances)) <= bound * np.diff(steps) + 1e-12).all()
+    # Two that move as one do not come nearer at all.
+    carried = Rotation.from_rotvec([0.0, 0.2, 0.1]).as_matrix()
+    one, two = ways[0].start, ways[1].start
+    rigid = [
+        way(p, Pose(carried @ p.position + (0.01, 0.0, 0.0), carried @ p.rotation), np.zeros(3), radius)
+        for p in (one, two)
+    ]
+    assert relative_speed(*rigid) < 1e-12
+
+
+def test_near_points_of_a_box_on_a_table_are_its_corners():
+    """And nothing else: the table's diagonal and the neighbours of its faces tell the same points again."""
+    table, box = box_triangles(1.0, 1.0, 0.1), box_triangles(0.2, 0.2, 0.2)
+    box = box + (0.013, 0.007, 0.15 + 5e-5)
+    first, second = np.repeat(table, len(box), axis=0), np.tile(box, (len(table), 1, 1))
+    points = contact_points(first, second, 1e-4)
+    assert points is not None
+    assert np.allclose(points.normal, (0.0, 0.0, 1.0), atol=1e-9) and np.allclose(points.gap, 5e-5)
+    corners = {tuple(p) for p in np.round(points.second[:, :2] - (0.013, 0.007), 6)}
+    assert {(0.1, 0.1), (0.1, -0.1), (-0.1, 0.1), (-0.1, -0.1)} <= corners
+    # What else there is lies where its edges, and the diagonal of its face, cross the diagonal of the table.
+    inner = [(x, y) for x, y in corners if max(abs(x), abs(y)) < 0.1 - 1e-6]
+    assert len(inner) <= 1 and len(corners) <= 7
+    assert contact_points(first, second + (0.0, 0.0, 1e-3), 1e-4) is None
+
+
+def test_a_certificate_counts_and_keeps_the_worst():
+    found = Certificate("x", "", "N")
+    assert found.passed is None and found.verdict == "not judged"
+    found.judge_all(np.array([1, 2, 2]), np.array([0.1, 0.9, 0.5]), 1.0)
+    assert found.passed and (found.judged, found.ticks) == (3, 2) and found.worst["tick"] == 2
+    found.judge(3, np.nan, 1.0, "there")
+    assert found.verdict == "FAIL" and found.failed == 1 and found.worst["where"] == "there"
+    assert found.to_dict()["worst"]["value"] is None
+    least = Certificate("gap", "", "m", least=True)
+    least.judge(1, 3.0, 1.0)
+    least.judge(2, 2.0, 1.0)
+    assert least.passed and least.worst["tick"] == 2
+    least.judge(3, 0.5, 1.0)
+    assert least.failed == 1
