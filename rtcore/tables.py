@@ -654,17 +654,23 @@ CONTACT_EQUATION = np.dtype(
         ("impulse", "f8", 3),  # along the same axes, N s: warm start, then the solution
         ("velocity", "f8", 3),  # relative velocity, less what is wanted of it, that belongs to the impulse, m/s
         ("compliance", "f8", 3),  # relative velocity that each unit of the same impulse makes besides, m/(N s^2) = 1/kg
-        ("friction", "f8"),  # coefficient of Coulomb's law, >= 0
+        ("friction", "f8"),  # coefficient of Coulomb's law, >= 0; of moments: about the normal, m
+        ("rolling", "f8"),  # of moments: coefficient about the tangents, m
         ("first", "i4"),  # rows of the movers; -1: nothing that moves
         ("second", "i4"),
         ("block_first", "i4"),  # its row of blocks of the Delassus operator, in the order of their columns
         ("block_count", "i4"),
         ("diagonal", "i4"),  # the one of its own
-        ("padding", "i4"),
+        ("parent", "i4"),  # -1: a contact; else the contact, in the row before, whose friction moments these are
     ],
     align=True,
 )
-"""One contact with friction: velocity = W impulse + free, impulse in the friction cone, no impulse where it opens."""
+"""One contact with friction: velocity = W impulse + free, impulse in the friction cone, no impulse where it opens.
+
+Or what resists spinning and rolling at the contact in the row before, see rtcore.solvers.rolling: velocities are
+angular, rad/s, impulses moments, N m s, compliance is 1/(kg m^2). Newton, gradients, projections and what solves normal
+rows alone know no such rows.
+"""
 
 DELASSUS_BLOCK = np.dtype([("values", "f8", (3, 3)), ("column", "i4"), ("padding", "i4")], align=True)
 """What the impulse of one contact (its row in the equations) adds to the relative velocity of another, 1/kg."""

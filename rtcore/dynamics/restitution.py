@@ -163,7 +163,8 @@ def begin_impacts(problem: ContactProblem, impacts: np.ndarray, first: int, last
         impact = impacts[i]
         speed = _normal_velocity(problem, i)
         impact.wanted = 0.0
-        if speed < 0.0 and -speed >= impact.rest_speed and impact.restitution > 0.0:
+        contact = problem.equations[i].parent < 0
+        if contact and speed < 0.0 and -speed >= impact.rest_speed and impact.restitution > 0.0:
             impact.wanted = -impact.restitution * speed
             count += 1
     return count

@@ -1,8 +1,9 @@
 """Block Gauss-Seidel with the exact Coulomb law of one contact at a time, plain and accelerated.
 
-A sweep solves one contact after the other (see rtcore.solvers.local) and adds what its impulse changed to the relative
-velocities of the contacts that it is coupled with, so that impulses and velocities belong to each other at all times
-and the natural-map residual after each sweep costs no product with W. Three ways to go on from a sweep:
+A sweep solves one contact after the other (see rtcore.solvers.local; with the moments of the row behind it, if it has
+some, see rtcore.solvers.rolling) and adds what its impulse changed to the relative velocities of the contacts that it
+is coupled with, so that impulses and velocities belong to each other at all times and the natural-map residual after
+each sweep costs no product with W. Three ways to go on from a sweep:
 
 * `solve`: from where it ended;
 * `solve_nncg`: a step of nonlinear conjugate gradients, the change of the sweep taken for a gradient; velocities are
@@ -25,8 +26,16 @@ from numba import njit
 
 from rtcore.kernels import inner
 from rtcore.solvers import best
-from rtcore.solvers.local import FACTORS, prepare, solve_contact
-from rtcore.solvers.problem import ContactProblem, relative_velocity, residual
+from rtcore.solvers.local import FACTORS, UNIT, prepare, solve_contact
+from rtcore.solvers.problem import (
+    ContactProblem,
+    has_moments,
+    lever_square,
+    natural_map,
+    relative_velocity,
+    residual,
+)
+from rtcore.solvers.rolling import prepare_pair, solve_pair
 
 MEMORY = 10
 """Differences of sweeps that `solve_anderson` combines. With 5, towers need four to twelve times the sweeps to 1e-8."""
@@ -78,15 +87,104 @@ def make_work(problem: ContactProblem) -> SweepWork:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _spread(equations: np.ndarray, blocks: np.ndarray, equation: Any, n: float, t1: float, t2: float) -> None:
+    """Add what a change of an equation's impulse makes of all velocities."""
+    for k in range(equation.block_first, equation.block_first + equation.block_count):
+        block = blocks[k]
+        w = block.values
+        v = equations[block.column].velocity
+        v[0] += w[0, 0] * n + w[1, 0] * t1 + w[2, 0] * t2
+        v[1] += w[0, 1] * n + w[1, 1] * t1 + w[2, 1] * t2
+        v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _adjoins(equations: np.ndarray, blocks: np.ndarray, i: int) -> bool:
+    """Is there a block of contact i and its moments in the row behind? They share a mover, if they have any."""
+    equation = equations[i]
+    place = equation.diagonal + 1
+    return place < equation.block_first + equation.block_count and blocks[place].column == i + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solve_pair(equations: np.ndarray, blocks: np.ndarray, i: int, own: np.ndarray, pair: np.ndarray) -> None:
+    """Solve contact i with its moments."""
+    contact = equations[i]
+    moments = equations[i + 1]
+    w = blocks[contact.diagonal].values
+    c = blocks[contact.diagonal + 1].values
+    m = blocks[moments.diagonal].values
+    r = contact.impulse
+    u = contact.velocity
+    n = r[0]
+    t1 = r[1]
+    t2 = r[2]
+    s = moments.impulse
+    v = moments.velocity
+    sn = s[0]
+    s1 = s[1]
+    s2 = s[2]
+    free = (
+        u[0] - w[0, 0] * n - w[0, 1] * t1 - w[0, 2] * t2 - c[0, 0] * sn - c[0, 1] * s1 - c[0, 2] * s2,
+        u[1] - w[1, 0] * n - w[1, 1] * t1 - w[1, 2] * t2 - c[1, 0] * sn - c[1, 1] * s1 - c[1, 2] * s2,
+        u[2] - w[2, 0] * n - w[2, 1] * t1 - w[2, 2] * t2 - c[2, 0] * sn - c[2, 1] * s1 - c[2, 2] * s2,
+        v[0] - c[0, 0] * n - c[1, 0] * t1 - c[2, 0] * t2 - m[0, 0] * sn - m[0, 1] * s1 - m[0, 2] * s2,
+        v[1] - c[0, 1] * n - c[1, 1] * t1 - c[2, 1] * t2 - m[1, 0] * sn - m[1, 1] * s1 - m[1, 2] * s2,
+        v[2] - c[0, 2] * n - c[1, 2] * t1 - c[2, 2] * t2 - m[2, 0] * sn - m[2, 1] * s1 - m[2, 2] * s2,
+    )
+    laws = (contact.friction, moments.friction, moments.rolling)
+    size = math.sqrt(s1 * s1 + s2 * s2)
+    slides = (
+        abs(v[0] / sn) if sn != 0.0 else 0.0,
+        math.sqrt(v[1] * v[1] + v[2] * v[2]) / size if size > 0.0 else 0.0,
+    )
+    r[0], r[1], r[2], s[0], s[1], s[2] = solve_pair(w, c, m, own, pair, free, laws, slides)
+    n = r[0] - n
+    t1 = r[1] - t1
+    t2 = r[2] - t2
+    if n != 0.0 or t1 != 0.0 or t2 != 0.0:
+        _spread(equations, blocks, contact, n, t1, t2)
+    sn = s[0] - sn
+    s1 = s[1] - s1
+    s2 = s[2] - s2
+    if sn != 0.0 or s1 != 0.0 or s2 != 0.0:
+        _spread(equations, blocks, moments, sn, s1, s2)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def prepare_sweeps(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
+    """Write the factors of `sweep`, (contacts, FACTORS)."""
+    equations = problem.equations
+    blocks = problem.blocks
+    for i in range(first, last):
+        equation = equations[i]
+        own = blocks[equation.diagonal].values
+        factors[i - first, UNIT] = 1.0
+        if equation.parent < 0:
+            prepare(own, factors[i - first])
+            continue
+        contact = equations[equation.parent]
+        square = lever_square(blocks[contact.diagonal].values, own)
+        factors[i - first, UNIT] = 1.0 / math.sqrt(square) if square > 0.0 else 0.0
+        if _adjoins(equations, blocks, equation.parent):
+            prepare_pair(blocks[contact.diagonal].values, blocks[contact.diagonal + 1].values, own, factors[i - first])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """Solve the contacts first .. last - 1 once, one after the other; velocities must and will belong to impulses.
 
-    factors: (contacts, FACTORS), those of contact `first` in row 0, see rtcore.solvers.local.prepare.
+    factors: (contacts, FACTORS), those of contact `first` in row 0, see `prepare_sweeps`.
     """
     equations = problem.equations
     blocks = problem.blocks
     for i in range(first, last):
         equation = equations[i]
+        if equation.parent >= 0:
+            continue
+        if i + 1 < last and equations[i + 1].parent == i and _adjoins(equations, blocks, i):
+            _solve_pair(equations, blocks, i, factors[i - first], factors[i - first + 1])
+            continue
         w = blocks[equation.diagonal].values
         r = equation.impulse
         u = equation.velocity
@@ -136,9 +234,7 @@ def _restore(problem: ContactProblem, first: int, last: int, state: np.ndarray) 
 @inner
 def _begin(problem: ContactProblem, first: int, last: int, work: SweepWork, report: Any) -> float:
     """Put the warm start into the cone, make it the best answer, and return the rho of the residual."""
-    for i in range(first, last):
-        equation = problem.equations[i]
-        prepare(problem.blocks[equation.diagonal].values, work.factors[i - first])
+    prepare_sweeps(problem, first, last, work.factors)
     rho = best.start(problem, first, last, report)
     report.residual = report.start_residual
     report.sweeps_used = 0
@@ -151,7 +247,27 @@ def _begin(problem: ContactProblem, first: int, last: int, work: SweepWork, repo
 def _advance(
     problem: ContactProblem, first: int, last: int, work: SweepWork, settings: Any, report: Any, rho: float
 ) -> float:
-    """Make one sweep, keep where it ended if that is the best answer, and return its residual."""
+    """Make one sweep, keep where it ended if that is the best answer, and return its residual; without moments.
+
+    Apart from the function below, because one that may call `residual` holds on to its arrays: 10 % of a small island.
+    """
+    sweep(problem, first, last, work.factors)
+    report.sweeps_used += 1
+    error = natural_map(problem, first, last, rho, 1.0, 1.0)
+    if report.sweeps_used % REFRESH == 0 or error <= settings.tolerance:
+        relative_velocity(problem, first, last)
+        error = natural_map(problem, first, last, rho, 1.0, 1.0)
+    if error < report.residual:
+        report.residual = error
+        _save(problem, first, last, work.best)
+    return error
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _advance_with_moments(
+    problem: ContactProblem, first: int, last: int, work: SweepWork, settings: Any, report: Any, rho: float
+) -> float:
+    """As `_advance`, of any island."""
     sweep(problem, first, last, work.factors)
     report.sweeps_used += 1
     error = residual(problem, first, last, rho)
@@ -177,8 +293,12 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: S
     settings: SOLVER_SETTINGS record; report: SOLVER_REPORT record; work: see `make_work`. One unit of work is a sweep.
     """
     rho = _begin(problem, first, last, work, report)
+    moments = has_moments(problem, first, last)
     while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
-        _advance(problem, first, last, work, settings, report, rho)
+        if moments:
+            _advance_with_moments(problem, first, last, work, settings, report, rho)
+        else:
+            _advance(problem, first, last, work, settings, report, rho)
     _finish(problem, first, last, work, settings, report)
 
 
@@ -189,15 +309,19 @@ def solve_nncg(problem: ContactProblem, first: int, last: int, settings: Any, wo
     The gradient is the change of a sweep, reversed. Where it grows from one sweep to the next the direction is dropped.
     """
     rho = _begin(problem, first, last, work, report)
+    moments = has_moments(problem, first, last)
     equations = problem.equations
     before = 0.0
     while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
         _save(problem, first, last, work.end)
-        _advance(problem, first, last, work, settings, report, rho)
+        if moments:
+            _advance_with_moments(problem, first, last, work, settings, report, rho)
+        else:
+            _advance(problem, first, last, work, settings, report, rho)
         square = 0.0
         for i in range(first, last):
             for k in range(3):
-                square += (equations[i].impulse[k] - work.end[i - first, k]) ** 2
+                square += (work.factors[i - first, UNIT] * (equations[i].impulse[k] - work.end[i - first, k])) ** 2
         beta = square / before if before > 0.0 else 0.0
         if beta > 1.0:
             beta = 0.0
@@ -228,7 +352,7 @@ def _remember(problem: ContactProblem, first: int, last: int, work: SweepWork, s
         for k in range(3):
             r = equation.impulse[k]
             u = equation.velocity[k]
-            change = r - work.start[row, k]
+            change = work.factors[row, UNIT] * (r - work.start[row, k])
             ends[row, k] = r - work.end[row, k]
             changes[row, k] = change - work.change[row, k]
             work.end[row, k] = r
@@ -318,6 +442,7 @@ def _combine(problem: ContactProblem, first: int, last: int, work: SweepWork, co
 def solve_anderson(problem: ContactProblem, first: int, last: int, settings: Any, work: SweepWork, report: Any) -> None:
     """As `solve`, by Anderson's acceleration with the safeguard of this file."""
     rho = _begin(problem, first, last, work, report)
+    moments = has_moments(problem, first, last)
     sweeps = 0  # since the memory was cleared
     combined = False
     before = math.inf
@@ -325,7 +450,10 @@ def solve_anderson(problem: ContactProblem, first: int, last: int, settings: Any
         for i in range(first, last):
             for k in range(3):
                 work.start[i - first, k] = problem.equations[i].impulse[k]
-        error = _advance(problem, first, last, work, settings, report, rho)
+        if moments:
+            error = _advance_with_moments(problem, first, last, work, settings, report, rho)
+        else:
+            error = _advance(problem, first, last, work, settings, report, rho)
         if combined and not error <= GROWTH * before:
             _restore(problem, first, last, work.end)
             combined = False
