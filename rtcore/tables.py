@@ -668,8 +668,8 @@ CONTACT_EQUATION = np.dtype(
 """One contact with friction: velocity = W impulse + free, impulse in the friction cone, no impulse where it opens.
 
 Or what resists spinning and rolling at the contact in the row before, see rtcore.solvers.rolling: velocities are
-angular, rad/s, impulses moments, N m s, compliance is 1/(kg m^2). Newton, gradients, projections and what solves normal
-rows alone know no such rows.
+angular, rad/s, impulses moments, N m s, compliance is 1/(kg m^2). Only the Gauss-Seidel solvers and the natural-map
+residual know such rows.
 """
 
 DELASSUS_BLOCK = np.dtype([("values", "f8", (3, 3)), ("column", "i4"), ("padding", "i4")], align=True)
