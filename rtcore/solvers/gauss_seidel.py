@@ -138,7 +138,7 @@ def _solve_pair(equations: np.ndarray, blocks: np.ndarray, i: int, own: np.ndarr
         abs(v[0] / sn) if sn != 0.0 else 0.0,
         math.sqrt(v[1] * v[1] + v[2] * v[2]) / size if size > 0.0 else 0.0,
     )
-    r[0], r[1], r[2], s[0], s[1], s[2] = solve_pair(w, c, m, own, pair, free, laws, slides)
+    r[0], r[1], r[2], s[0], s[1], s[2] = solve_pair(w, c, m, own, pair, free, laws, (sn, s1, s2), slides)
     n = r[0] - n
     t1 = r[1] - t1
     t2 = r[2] - t2

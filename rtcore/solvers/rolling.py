@@ -13,8 +13,7 @@ that slides is eliminated too, since w = -alpha m makes it a moment that yields;
 root for each, found on limit / |m| = 1, which is nearly linear in alpha (as the secular equation of trust regions), by
 Broyden's method.
 Source: rolling resistance as maximum dissipation, Acary and Bourrier 2021 (their cone is the same set, their lift of
-u_n is avoided by projecting on what the present r_n allows); secular equation,
-Moré and Sorensen 1983; Broyden 1965.
+u_n is avoided by projecting on what the present r_n allows); secular equation, Moré and Sorensen 1983; Broyden 1965.
 """
 
 import math
@@ -28,7 +27,7 @@ from rtcore.solvers.problem import project_moments
 HALF = 8
 """Factors of one block."""
 ROUNDS = 16
-"""Most rounds of a pair. Sweeps go on from the slides it ends with."""
+"""Most rounds of a pair, of which 3 to 5 are usual; after them contact and moments are solved in turn."""
 CLOSE = 1e-13
 """By how much a sliding moment may miss its limit, as a share of it; it is put there afterwards."""
 LOW = 0.1
@@ -175,13 +174,14 @@ def solve_pair(
     pair: np.ndarray,
     free: Six,
     laws: tuple[float, float, float],
+    start: tuple[float, float, float],
     slides: tuple[float, float],
 ) -> Six:
     """The impulse of a contact and its moments, whose velocities without both are `free`.
 
     Blocks and pair: see `prepare_pair`; own: the factors (FACTORS,) of the contact, whose second half is work memory;
-    laws: friction of the contact, torsional and rolling friction, m; slides: guesses of alpha about the normal and the
-    tangents, 0 for none. A contact that does not close without its moments opens.
+    laws: friction of the contact, torsional and rolling friction, m; start: moments that there were; slides: guesses of
+    alpha about the normal and the tangents, 0 for none. A contact that does not close without its moments opens.
     """
     if free[0] >= 0.0:
         return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -196,8 +196,6 @@ def solve_pair(
     alpha_n = alpha_t = step_n = step_t = miss_n = miss_t = 0.0
     slope_nn = slope_nt = slope_tn = slope_tt = 0.0
     fresh = True
-    r = (0.0, 0.0, 0.0)
-    n = t1 = t2 = limit_n = limit_t = 0.0
     for k in range(ROUNDS):
         whole = torsion == HOLD and rolling == HOLD and pair[0] > 0.0
         if whole:
@@ -226,7 +224,7 @@ def solve_pair(
         limit_t = laws[2] * r[0]
         if not r[0] > 0.0:
             if torsion == NONE and rolling == NONE:
-                break
+                return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
             torsion = rolling = NONE  # without moments it closes
             continue
         may_hold &= k < HOLDS
@@ -273,7 +271,8 @@ def solve_pair(
             bend = t1 * (g[3] * t1 + g[4] * t2) + t2 * (g[4] * t1 + g[5] * t2)
             hebden_t = (1.0 + miss_t) * bend / (size_t * size_t)
         if abs(miss_n) <= CLOSE and abs(miss_t) <= CLOSE:
-            break
+            n, t1, t2 = project_moments(n, t1, t2, limit_n, limit_t)
+            return r[0], r[1], r[2], n, t1, t2
         square = step_n * step_n + step_t * step_t
         if not fresh and square > 0.0:
             # Broyden's update, so that what the contact answers, and one moment to the other, is learnt.
@@ -316,5 +315,24 @@ def solve_pair(
                 fresh = True
         alpha_n += step_n
         alpha_t += step_t
-    n, t1, t2 = project_moments(n, t1, t2, max(limit_n, 0.0), max(limit_t, 0.0))
+    # Not found: the contact with the moments there were, then these one after the other, which adds up over sweeps.
+    n, t1, t2 = start
+    r = solve_contact(
+        own,
+        free[0] + c[0, 0] * n + c[0, 1] * t1 + c[0, 2] * t2,
+        free[1] + c[1, 0] * n + c[1, 1] * t1 + c[1, 2] * t2,
+        free[2] + c[2, 0] * n + c[2, 1] * t1 + c[2, 2] * t2,
+        laws[0],
+    )
+    limit_n = laws[1] * r[0]
+    en = free[3] + c[0, 0] * r[0] + c[1, 0] * r[1] + c[2, 0] * r[2]
+    e1 = free[4] + c[0, 1] * r[0] + c[1, 1] * r[1] + c[2, 1] * r[2]
+    e2 = free[5] + c[0, 2] * r[0] + c[1, 2] * r[1] + c[2, 2] * r[2]
+    n = 0.0
+    if moments[0, 0] > 0.0:
+        n = -(en + moments[0, 1] * t1 + moments[0, 2] * t2) / moments[0, 0]
+        n = min(max(n, -limit_n), limit_n)
+    e1 += moments[1, 0] * n
+    e2 += moments[2, 0] * n
+    t1, t2 = solve_disc(moments[1, 1], moments[1, 2], moments[2, 2], e1, e2, laws[2] * r[0])
     return r[0], r[1], r[2], n, t1, t2
