@@ -174,17 +174,13 @@ def prepare_sweeps(problem: ContactProblem, first: int, last: int, factors: np.n
 def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """Solve the contacts first .. last - 1 once, one after the other; velocities must and will belong to impulses.
 
+    There must be no rows of moments among them.
     factors: (contacts, FACTORS), those of contact `first` in row 0, see `prepare_sweeps`.
     """
     equations = problem.equations
     blocks = problem.blocks
     for i in range(first, last):
         equation = equations[i]
-        if equation.parent >= 0:
-            continue
-        if i + 1 < last and equations[i + 1].parent == i and _adjoins(equations, blocks, i):
-            _solve_pair(equations, blocks, i, factors[i - first], factors[i - first + 1])
-            continue
         w = blocks[equation.diagonal].values
         r = equation.impulse
         u = equation.velocity
@@ -210,6 +206,20 @@ def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -
             v[0] += w[0, 0] * n + w[1, 0] * t1 + w[2, 0] * t2
             v[1] += w[0, 1] * n + w[1, 1] * t1 + w[2, 1] * t2
             v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep_with_moments(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
+    """As `sweep`, each contact together with the moments in the row behind it, if it has some."""
+    equations = problem.equations
+    blocks = problem.blocks
+    for i in range(first, last):
+        if equations[i].parent >= 0:
+            continue
+        if i + 1 < last and equations[i + 1].parent == i and _adjoins(equations, blocks, i):
+            _solve_pair(equations, blocks, i, factors[i - first], factors[i - first + 1])
+        else:
+            sweep(problem, i, i + 1, factors[i - first : i - first + 1])
 
 
 @inner
@@ -268,7 +278,7 @@ def _advance_with_moments(
     problem: ContactProblem, first: int, last: int, work: SweepWork, settings: Any, report: Any, rho: float
 ) -> float:
     """As `_advance`, of any island."""
-    sweep(problem, first, last, work.factors)
+    sweep_with_moments(problem, first, last, work.factors)
     report.sweeps_used += 1
     error = residual(problem, first, last, rho)
     if report.sweeps_used % REFRESH == 0 or error <= settings.tolerance:
