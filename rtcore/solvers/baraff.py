@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, relative_velocity, residual
 
@@ -85,7 +86,7 @@ def make_work(problem: ContactProblem) -> BaraffWork:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _column(work: BaraffWork, row: int, j: int, driven: int) -> float:
     """What a unit of impulse j does to a row, friction that is bound to a normal j included."""
     value = work.matrix[row, j]
@@ -96,7 +97,7 @@ def _column(work: BaraffWork, row: int, j: int, driven: int) -> float:
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _eliminate(work: BaraffWork, n: int) -> bool:
     """Solve the equations of what is held in place, with pivoting; False where they are singular."""
     a = work.system
@@ -125,7 +126,7 @@ def _eliminate(work: BaraffWork, n: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _direct(work: BaraffWork, rows: int, d: int, sign: float) -> bool:
     """Find how impulses and velocities change while impulse d changes by `sign`; False: what is held is singular."""
     state = work.states[0]
@@ -162,7 +163,7 @@ def _direct(work: BaraffWork, rows: int, d: int, sign: float) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _joins(work: BaraffWork, rows: int, i: int) -> bool:
     """Hold a row that is at rest, unless it depends on those held: then it rests with them."""
     before = work.states[0, i]
@@ -182,7 +183,7 @@ def _joins(work: BaraffWork, rows: int, i: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _update(work: BaraffWork, rows: int) -> None:
     """Make the friction at bounds that of its normal, and velocities those of the impulses."""
     impulse = work.vectors[0]
@@ -196,13 +197,13 @@ def _update(work: BaraffWork, rows: int) -> None:
         work.vectors[1, i] = total if work.states[0, i] != HELD else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _bind(work: BaraffWork, t: int, ratio: float) -> None:
     work.states[0, t] = BOUND
     work.vectors[4, t] = ratio
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _press(work: BaraffWork, rows: int, i: int) -> None:
     """A normal that was apart pushes again: its tangents are at their bounds, or have to be driven again."""
     if not _joins(work, rows, i):
@@ -215,7 +216,7 @@ def _press(work: BaraffWork, rows: int, i: int) -> None:
                 _bind(work, t, -1.0 if work.vectors[1, t] > 0.0 else 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pivot(work: BaraffWork, rows: int, d: int, sign: float, small: float) -> int:
     """Drive row d up to the next event and do what it asks. 0: go on, 1: the row is dealt with, 2: no way."""
     if not _direct(work, rows, d, sign):
@@ -289,7 +290,7 @@ def _pivot(work: BaraffWork, rows: int, d: int, sign: float, small: float) -> in
     return 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _pass(work: BaraffWork, rows: int, pivots: int) -> int:
     """Solve with the alphas of the contacts; returns the pivots used, negative (less 1) where there was no way."""
     state = work.states[0]
@@ -333,7 +334,7 @@ def _pass(work: BaraffWork, rows: int, pivots: int) -> int:
     return used
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _give(problem: ContactProblem, first: int, last: int, work: BaraffWork) -> None:
     """Write the impulses found, tangents shortened to the disc, and their velocities."""
     for i in range(first, last):
@@ -350,7 +351,7 @@ def _give(problem: ContactProblem, first: int, last: int, work: BaraffWork) -> N
     relative_velocity(problem, first, last)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _soften(work: BaraffWork, contacts: int) -> bool:
     """Choose what slides, and its alphas for the next pass; is there nothing to change?"""
     settled = True

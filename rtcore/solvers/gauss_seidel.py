@@ -35,7 +35,7 @@ from rtcore.solvers.problem import (
     relative_velocity,
     residual,
 )
-from rtcore.solvers.rolling import prepare_pair, solve_pair
+from rtcore.solvers.rolling import prepare_pair, solve_with_moments
 
 MEMORY = 10
 """Differences of sweeps that `solve_anderson` combines. With 5, towers need four to twelve times the sweeps to 1e-8."""
@@ -86,69 +86,12 @@ def make_work(problem: ContactProblem) -> SweepWork:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _spread(equations: np.ndarray, blocks: np.ndarray, equation: Any, n: float, t1: float, t2: float) -> None:
-    """Add what a change of an equation's impulse makes of all velocities."""
-    for k in range(equation.block_first, equation.block_first + equation.block_count):
-        block = blocks[k]
-        w = block.values
-        v = equations[block.column].velocity
-        v[0] += w[0, 0] * n + w[1, 0] * t1 + w[2, 0] * t2
-        v[1] += w[0, 1] * n + w[1, 1] * t1 + w[2, 1] * t2
-        v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _adjoins(equations: np.ndarray, blocks: np.ndarray, i: int) -> bool:
     """Is there a block of contact i and its moments in the row behind? They share a mover, if they have any."""
     equation = equations[i]
     place = equation.diagonal + 1
     return place < equation.block_first + equation.block_count and blocks[place].column == i + 1
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _solve_pair(equations: np.ndarray, blocks: np.ndarray, i: int, own: np.ndarray, pair: np.ndarray) -> None:
-    """Solve contact i with its moments."""
-    contact = equations[i]
-    moments = equations[i + 1]
-    w = blocks[contact.diagonal].values
-    c = blocks[contact.diagonal + 1].values
-    m = blocks[moments.diagonal].values
-    r = contact.impulse
-    u = contact.velocity
-    n = r[0]
-    t1 = r[1]
-    t2 = r[2]
-    s = moments.impulse
-    v = moments.velocity
-    sn = s[0]
-    s1 = s[1]
-    s2 = s[2]
-    free = (
-        u[0] - w[0, 0] * n - w[0, 1] * t1 - w[0, 2] * t2 - c[0, 0] * sn - c[0, 1] * s1 - c[0, 2] * s2,
-        u[1] - w[1, 0] * n - w[1, 1] * t1 - w[1, 2] * t2 - c[1, 0] * sn - c[1, 1] * s1 - c[1, 2] * s2,
-        u[2] - w[2, 0] * n - w[2, 1] * t1 - w[2, 2] * t2 - c[2, 0] * sn - c[2, 1] * s1 - c[2, 2] * s2,
-        v[0] - c[0, 0] * n - c[1, 0] * t1 - c[2, 0] * t2 - m[0, 0] * sn - m[0, 1] * s1 - m[0, 2] * s2,
-        v[1] - c[0, 1] * n - c[1, 1] * t1 - c[2, 1] * t2 - m[1, 0] * sn - m[1, 1] * s1 - m[1, 2] * s2,
-        v[2] - c[0, 2] * n - c[1, 2] * t1 - c[2, 2] * t2 - m[2, 0] * sn - m[2, 1] * s1 - m[2, 2] * s2,
-    )
-    laws = (contact.friction, moments.friction, moments.rolling)
-    size = math.sqrt(s1 * s1 + s2 * s2)
-    slides = (
-        abs(v[0] / sn) if sn != 0.0 else 0.0,
-        math.sqrt(v[1] * v[1] + v[2] * v[2]) / size if size > 0.0 else 0.0,
-    )
-    r[0], r[1], r[2], s[0], s[1], s[2] = solve_pair(w, c, m, own, pair, free, laws, (sn, s1, s2), slides)
-    n = r[0] - n
-    t1 = r[1] - t1
-    t2 = r[2] - t2
-    if n != 0.0 or t1 != 0.0 or t2 != 0.0:
-        _spread(equations, blocks, contact, n, t1, t2)
-    sn = s[0] - sn
-    s1 = s[1] - s1
-    s2 = s[2] - s2
-    if sn != 0.0 or s1 != 0.0 or s2 != 0.0:
-        _spread(equations, blocks, moments, sn, s1, s2)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -217,7 +160,7 @@ def sweep_with_moments(problem: ContactProblem, first: int, last: int, factors: 
         if equations[i].parent >= 0:
             continue
         if i + 1 < last and equations[i + 1].parent == i and _adjoins(equations, blocks, i):
-            _solve_pair(equations, blocks, i, factors[i - first], factors[i - first + 1])
+            solve_with_moments(equations, blocks, i, factors[i - first], factors[i - first + 1])
         else:
             sweep(problem, i, i + 1, factors[i - first : i - first + 1])
 
@@ -273,7 +216,7 @@ def _advance(
     return error
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _advance_with_moments(
     problem: ContactProblem, first: int, last: int, work: SweepWork, settings: Any, report: Any, rho: float
 ) -> float:

@@ -406,7 +406,7 @@ def has_moments(problem: ContactProblem, first: int, last: int) -> bool:
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _residual_with_moments(problem: ContactProblem, first: int, last: int, rho: float) -> float:
     """As `residual`, where there are rows of moments."""
     error = 0.0

@@ -17,10 +17,12 @@ u_n is avoided by projecting on what the present r_n allows); secular equation, 
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 
+from rtcore.kernels import inner
 from rtcore.solvers.local import UNIT, factorise, solve_contact, solve_disc
 from rtcore.solvers.problem import project_moments
 
@@ -74,7 +76,7 @@ def write_moments(equations: np.ndarray, contact: int, torsional: float, rolling
     equation.parent = contact
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _inverse(moments: np.ndarray, torsion: int, rolling: int, alpha_n: float, alpha_t: float) -> tuple[bool, Six]:
     """The inverse of the block of the moments that hold or slide, these softer by alpha, 0 elsewhere; False: none."""
     nn = moments[0, 0] + alpha_n
@@ -111,7 +113,7 @@ def _inverse(moments: np.ndarray, torsion: int, rolling: int, alpha_n: float, al
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _times(g: Six, n: float, t1: float, t2: float) -> tuple[float, float, float]:
     return (
         g[0] * n + g[1] * t1 + g[2] * t2,
@@ -120,7 +122,7 @@ def _times(g: Six, n: float, t1: float, t2: float) -> tuple[float, float, float]
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _reduce(contact: np.ndarray, coupling: np.ndarray, g: Six, factors: np.ndarray) -> bool:
     """Factor what the contact's block is while some moments hold; g: their inverse. False where nothing is left."""
     c = coupling
@@ -139,7 +141,7 @@ def _reduce(contact: np.ndarray, coupling: np.ndarray, g: Six, factors: np.ndarr
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def prepare_pair(contact: np.ndarray, coupling: np.ndarray, moments: np.ndarray, pair: np.ndarray) -> None:
-    """Write what `solve_pair` needs of a contact with moments to the factors (FACTORS,) of the moments' row.
+    """Write what `solve_with_moments` needs of a contact with moments to the factors (FACTORS,) of the moments' row.
 
     The blocks (3, 3) of W: the contact's own, row of the contact and column of the moments, the moments' own.
     """
@@ -150,13 +152,13 @@ def prepare_pair(contact: np.ndarray, coupling: np.ndarray, moments: np.ndarray,
         pair[0] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _start_torsion(moments: np.ndarray, velocity: float, limit: float) -> float:
     """The alpha with which a moment about the normal at its limit leaves what is left of this velocity."""
     return max(abs(velocity) / limit - moments[0, 0], LITTLE * moments[0, 0])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _start_rolling(moments: np.ndarray, w1: float, w2: float, limit: float) -> float:
     """The same of the moments about the tangents."""
     s1, s2 = solve_disc(moments[1, 1], moments[1, 2], moments[2, 2], w1, w2, limit)
@@ -165,8 +167,8 @@ def _start_rolling(moments: np.ndarray, w1: float, w2: float, limit: float) -> f
     return max(math.sqrt(w1 * w1 + w2 * w2) / limit, LITTLE * (moments[1, 1] + moments[2, 2]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def solve_pair(
+@inner
+def _solve_pair(
     contact: np.ndarray,
     coupling: np.ndarray,
     moments: np.ndarray,
@@ -336,3 +338,64 @@ def solve_pair(
     e2 += moments[2, 0] * n
     t1, t2 = solve_disc(moments[1, 1], moments[1, 2], moments[2, 2], e1, e2, laws[2] * r[0])
     return r[0], r[1], r[2], n, t1, t2
+
+
+@inner
+def _spread(equations: np.ndarray, blocks: np.ndarray, equation: Any, n: float, t1: float, t2: float) -> None:
+    """Add what a change of an equation's impulse makes of all velocities."""
+    for k in range(equation.block_first, equation.block_first + equation.block_count):
+        block = blocks[k]
+        w = block.values
+        v = equations[block.column].velocity
+        v[0] += w[0, 0] * n + w[1, 0] * t1 + w[2, 0] * t2
+        v[1] += w[0, 1] * n + w[1, 1] * t1 + w[2, 1] * t2
+        v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_with_moments(equations: np.ndarray, blocks: np.ndarray, i: int, own: np.ndarray, pair: np.ndarray) -> None:
+    """Solve contact i with the moments in the row behind it; velocities must and will belong to impulses.
+
+    equations: CONTACT_EQUATION, blocks: DELASSUS_BLOCK of a problem; own, pair: factors (FACTORS,) of both rows, see
+    `prepare_pair`. The block of both must be there, which it is if they share a mover.
+    """
+    contact = equations[i]
+    moments = equations[i + 1]
+    w = blocks[contact.diagonal].values
+    c = blocks[contact.diagonal + 1].values
+    m = blocks[moments.diagonal].values
+    r = contact.impulse
+    u = contact.velocity
+    n = r[0]
+    t1 = r[1]
+    t2 = r[2]
+    s = moments.impulse
+    v = moments.velocity
+    sn = s[0]
+    s1 = s[1]
+    s2 = s[2]
+    free = (
+        u[0] - w[0, 0] * n - w[0, 1] * t1 - w[0, 2] * t2 - c[0, 0] * sn - c[0, 1] * s1 - c[0, 2] * s2,
+        u[1] - w[1, 0] * n - w[1, 1] * t1 - w[1, 2] * t2 - c[1, 0] * sn - c[1, 1] * s1 - c[1, 2] * s2,
+        u[2] - w[2, 0] * n - w[2, 1] * t1 - w[2, 2] * t2 - c[2, 0] * sn - c[2, 1] * s1 - c[2, 2] * s2,
+        v[0] - c[0, 0] * n - c[1, 0] * t1 - c[2, 0] * t2 - m[0, 0] * sn - m[0, 1] * s1 - m[0, 2] * s2,
+        v[1] - c[0, 1] * n - c[1, 1] * t1 - c[2, 1] * t2 - m[1, 0] * sn - m[1, 1] * s1 - m[1, 2] * s2,
+        v[2] - c[0, 2] * n - c[1, 2] * t1 - c[2, 2] * t2 - m[2, 0] * sn - m[2, 1] * s1 - m[2, 2] * s2,
+    )
+    laws = (contact.friction, moments.friction, moments.rolling)
+    size = math.sqrt(s1 * s1 + s2 * s2)
+    slides = (
+        abs(v[0] / sn) if sn != 0.0 else 0.0,
+        math.sqrt(v[1] * v[1] + v[2] * v[2]) / size if size > 0.0 else 0.0,
+    )
+    r[0], r[1], r[2], s[0], s[1], s[2] = _solve_pair(w, c, m, own, pair, free, laws, (sn, s1, s2), slides)
+    n = r[0] - n
+    t1 = r[1] - t1
+    t2 = r[2] - t2
+    if n != 0.0 or t1 != 0.0 or t2 != 0.0:
+        _spread(equations, blocks, contact, n, t1, t2)
+    sn = s[0] - sn
+    s1 = s[1] - s1
+    s2 = s[2] - s2
+    if sn != 0.0 or s1 != 0.0 or s2 != 0.0:
+        _spread(equations, blocks, moments, sn, s1, s2)
