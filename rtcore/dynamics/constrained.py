@@ -13,14 +13,28 @@ from typing import Any
 
 from numba import njit
 
-from rtcore.dynamics.contact_rows import collect_contacts, gap_of, is_tool_alone, write_equations, yields
+from rtcore.dynamics.contact_rows import (
+    collect_contacts,
+    gap_of,
+    is_tool_alone,
+    rows_of_island,
+    write_equations,
+    yields,
+)
 from rtcore.dynamics.held_tool import load_tool, store_tool
 from rtcore.dynamics.restitution import begin_impacts, limit_gain, limit_rebound, pair_restitution, want_rebound
 from rtcore.dynamics.rigid_body import load_mover, set_velocity, store_mover
 from rtcore.kernels import inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
-from rtcore.solvers.problem import ContactProblem, apply_impulses, assemble, free_velocity, relative_velocity
+from rtcore.solvers.problem import (
+    ContactProblem,
+    apply_impulses,
+    assemble,
+    free_velocity,
+    lever_square,
+    relative_velocity,
+)
 from rtcore.spatial import Vector, add, dot, length, put_vector, scaled, tangents, vector
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER, FREE, RESTICK_TICKS
 
@@ -68,8 +82,7 @@ def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any)
     if budget.visits == 0:
         sweeps = held
     for island in range(report.islands):
-        first = min(int(state.pairs.bounds[island]), count)
-        last = min(int(state.pairs.bounds[island + 1]), count)
+        first, last = rows_of_island(state.pairs.bounds, count, island)
         if first < last:
             _solve(model, state, wanted, first, last, sweeps, held, report)
     _store(model, state)
@@ -124,7 +137,7 @@ def _load_impacts(model: tuple, state: tuple, report: Any) -> None:
         impact = pairs.impacts[i]
         impact.restitution = 0.0
         impact.rest_speed = 0.0
-        if place.second != tool:
+        if place.second != tool and place.moments == 0:
             one = model.inertias[place.first]
             two = model.inertias[place.second]
             impact.restitution = pair_restitution(one.restitution, two.restitution)
@@ -258,7 +271,8 @@ def _tame(problem: ContactProblem, pairs: tuple, wanted: Any, dt: float, first: 
     """
     largest = 0.0
     for i in range(first, last):
-        if pairs.places[1, i].pair < 0:
+        place = pairs.places[1, i]
+        if place.pair < 0 and place.moments == 0:
             largest = max(largest, length(vector(problem.equations[i].impulse)))
     most = SQUEEZE * _largest_free(problem, first, last) * wanted.stiffness * dt * dt
     if largest > most:
@@ -311,7 +325,12 @@ def _take_angular(model: tuple, state: tuple, first: int, last: int, mean: int) 
 def _largest_free(problem: ContactProblem, first: int, last: int) -> float:
     largest = 0.0
     for i in range(first, last):
-        largest = max(largest, length(vector(problem.equations[i].free)))
+        equation = problem.equations[i]
+        speed = length(vector(equation.free))
+        if equation.parent >= 0:
+            contact = problem.blocks[problem.equations[equation.parent].diagonal].values
+            speed *= math.sqrt(lever_square(contact, problem.blocks[equation.diagonal].values))
+        largest = max(largest, speed)
     return largest
 
 
@@ -326,13 +345,16 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
         place = pairs.places[1, i]
         equation = state.problem.equations[i]
         r = equation.impulse
+        normal = _normal_of(state.problem.equations[i - place.moments])
+        one, two = tangents(normal)
+        push = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
+        if place.moments != 0:
+            _note_moment(state, place, push)
+            continue
         u = equation.velocity
         slides = r[0] > 0.0 and math.hypot(u[1], u[2]) * world.dt > slip
         if r[0] > 0.0:
             pairs.carried[place.first] = pairs.carried[place.second] = 1
-        normal = _normal_of(equation)
-        one, two = tangents(normal)
-        push = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
         if place.pair < 0:
             held = True
             key = state.contact_memory[0].rows[place.row]
@@ -349,6 +371,15 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
             report.body_contacts += 1
             report.body_gap = touch.gap if report.body_gap < 0.0 else min(report.body_gap, touch.gap)
     return held
+
+
+@inner
+def _note_moment(state: tuple, place: Any, moment: Vector) -> None:
+    """Remember the friction moment of a contact, scene, N m s."""
+    if place.pair < 0:
+        put_vector(state.contact_memory[0].rows[place.row].moment, moment)
+    else:
+        put_vector(state.pairs.rows[place.pair].contacts[place.row].moment, moment)
 
 
 @inner

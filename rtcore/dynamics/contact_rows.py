@@ -13,6 +13,7 @@ from numba import njit
 from rtcore.dynamics.groups import group_of, join, separate
 from rtcore.dynamics.rigid_body import centre_of_mass
 from rtcore.kernels import inner
+from rtcore.solvers.rolling import write_moments
 from rtcore.spatial import (
     Vector,
     add,
@@ -40,7 +41,7 @@ def yields(model: tuple, wanted: Any, body_id: int) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def collect_contacts(model: tuple, state: tuple, wanted: Any, report: Any) -> None:
-    """Write the places of all contacts that can move anything, by islands, whose bounds come beside them.
+    """Write the places of all contacts that can move anything, and of their moments, by islands with their bounds.
 
     model: Model; state: State with contacts up to date; wanted: STEP_INPUT; report: STEP_REPORT with those of the tool.
     Islands come in the order of their smallest body, contacts within them as they were found: the tool's, then those
@@ -76,22 +77,26 @@ def _add(
     second: int,
     report: Any,
 ) -> int:
-    """Note a contact down and join its bodies, if it moves any: number of contacts so far."""
+    """Note a contact down, with its moments if it has some, and join its bodies, if it moves any: rows so far."""
     one = yields(model, wanted, first)
     two = yields(model, wanted, second)
     if not one and not two:
         return count
-    if count == len(found):
+    torsional, rolling = _resistance_of(model, first, second)
+    rows = 2 if torsional > 0.0 or rolling > 0.0 else 1
+    if count + rows > len(found):
         report.degraded |= DEGRADED_CONTACTS
         return count
-    place = found[count]
-    place.pair = pair
-    place.row = row
-    place.first = first
-    place.second = second
+    for k in range(rows):
+        place = found[count + k]
+        place.pair = pair
+        place.row = row
+        place.first = first
+        place.second = second
+        place.moments = k
     if one and two:
         join(groups, first, second)
-    return count + 1
+    return count + rows
 
 
 @inner
@@ -149,13 +154,27 @@ def friction_of(model: tuple, first: int, second: int, slips: bool) -> float:
     if second == len(model.bodies):
         return mine
     two = model.bodies[second]
-    other = two.friction_kinetic if slips else two.friction_static
+    return _mean(mine, two.friction_kinetic if slips else two.friction_static)
+
+
+@inner
+def _resistance_of(model: tuple, first: int, second: int) -> tuple[float, float]:
+    """Coefficients of two bodies against spinning and rolling, m, as those of friction."""
+    one = model.bodies[first]
+    if second == len(model.bodies):
+        return one.torsional, one.rolling
+    two = model.bodies[second]
+    return _mean(one.torsional, two.torsional), _mean(one.rolling, two.rolling)
+
+
+@inner
+def _mean(mine: float, other: float) -> float:
     return mine if mine == other else math.sqrt(mine * other)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def write_equations(model: tuple, state: tuple, report: Any) -> None:
-    """Write one equation per contact, with what it pushed in the last step as warm start.
+    """Write one equation per place, with what the contact pushed in the last step as warm start.
 
     model: Model; state: State, with the places of collect_contacts; report: STEP_REPORT. The free velocity of an
     equation is what a contact may close by; that of the movers is still to be added (see problem.free_velocity).
@@ -172,12 +191,18 @@ def write_equations(model: tuple, state: tuple, report: Any) -> None:
             contact = report.contacts[place.row]
             key = state.contact_memory[0].rows[place.row]
             normal = vector(contact.normal)
+            if place.moments != 0:
+                _write_moments(model, problem, i, place, normal, vector(key.moment))
+                continue
             point = vector(contact.point)
             _write(model, state, equation, place, normal, point, contact.gap, vector(key.push), key.slipped != 0)
         else:
             touch = pairs.rows[place.pair].contacts[place.row]
             pose = state.poses[place.first]
             normal = rotate(quaternion(pose.orientation), vector(touch.normal))
+            if place.moments != 0:
+                _write_moments(model, problem, i, place, normal, vector(touch.moment))
+                continue
             point = to_scene(pose, vector(touch.point_first))
             _write(model, state, equation, place, normal, point, touch.gap, vector(touch.push), touch.slipped != 0)
 
@@ -197,6 +222,7 @@ def _write(
     movers = state.pairs.movers
     world = model.world[0]
     one, two = tangents(normal)
+    equation.parent = -1
     equation.first = movers[place.first]
     equation.second = movers[place.second]
     if equation.first >= 0:
@@ -212,6 +238,22 @@ def _write(
     put_vector(equation.compliance, (0.0, 0.0, 0.0))
     put_vector(equation.impulse, (dot(push, normal), dot(push, one), dot(push, two)))
     equation.friction = friction_of(model, place.first, place.second, slips)
+
+
+@inner
+def _write_moments(model: tuple, problem: tuple, row: int, place: Any, normal: Vector, moment: Vector) -> None:
+    """Write the row of moments of the contact in the row before; moment: in the last step, scene, N m s."""
+    torsional, rolling = _resistance_of(model, place.first, place.second)
+    write_moments(problem.equations, row - 1, torsional, rolling)
+    one, two = tangents(normal)
+    put_vector(problem.equations[row].impulse, (dot(moment, normal), dot(moment, one), dot(moment, two)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def rows_of_island(bounds: np.ndarray, count: int, island: int) -> tuple[int, int]:
+    """(first row, last + 1) of an island, as the int64 that solvers are compiled for; count: of equations."""
+    whole: Any = np.int64(count)
+    return min(np.int64(bounds[island]), whole), min(np.int64(bounds[island + 1]), whole)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -20,7 +20,7 @@ from numba import njit
 
 from rtcore import motion as screws
 from rtcore.collision.features import FACE
-from rtcore.dynamics.contact_rows import gap_of, is_tool_alone
+from rtcore.dynamics.contact_rows import gap_of, is_tool_alone, rows_of_island
 from rtcore.kernels import inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
@@ -67,8 +67,7 @@ def open_contacts(model: tuple, state: tuple, report: Any) -> bool:
     count = int(state.problem.size[0].contacts)
     opened = False
     for island in range(report.islands):
-        first = min(int(state.pairs.bounds[island]), count)
-        last = min(int(state.pairs.bounds[island + 1]), count)
+        first, last = rows_of_island(state.pairs.bounds, count, island)
         if first < last:
             opened |= _open_island(model, state, first, last, report)
     return opened
@@ -82,6 +81,9 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any)
     missing = False
     for i in range(first, last):
         equation = problem.equations[i]
+        if equation.parent >= 0:
+            _drop_moments(equation)
+            continue
         gap = gap_of(state, state.pairs.places[1, i], report)
         spare = _spare_of_tool(state, world, i, gap) if alone else _spare(model, state, i, report)
         lacks = world.eps_safety - gap if alone else -spare
@@ -91,6 +93,8 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any)
         return False
     for i in range(first, last):
         equation = problem.equations[i]
+        if equation.parent >= 0:
+            continue
         put_vector(equation.impulse, (0.0, 0.0, 0.0))
         equation.friction = 0.0
         if alone or equation.free[0] < 0.0:
@@ -111,6 +115,14 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any)
             return False
     apply_impulses(problem, first, last)
     return True
+
+
+@inner
+def _drop_moments(equation: Any) -> None:
+    """Let a row of moments do nothing."""
+    put_vector(equation.free, (0.0, 0.0, 0.0))
+    put_vector(equation.impulse, (0.0, 0.0, 0.0))
+    equation.friction = equation.rolling = 0.0
 
 
 @inner
@@ -162,7 +174,7 @@ def bend_ways(model: tuple, state: tuple, report: Any) -> bool:
     bent = False
     for i in range(int(state.problem.size[0].contacts)):
         place = state.pairs.places[1, i]
-        if place.pair < 0 and state.pairs.movers[place.first] < 0:
+        if place.moments != 0 or (place.pair < 0 and state.pairs.movers[place.first] < 0):
             continue
         gap = gap_of(state, place, report)
         rate, end = contact_path(model, state, i, report)

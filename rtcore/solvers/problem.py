@@ -426,7 +426,7 @@ def _residual_with_moments(problem: ContactProblem, first: int, last: int, rho: 
         else:
             contact = problem.equations[equation.parent]
             square = lever_square(problem.blocks[contact.diagonal].values, problem.blocks[equation.diagonal].values)
-            if not square > 0.0:
+            if not square > 0.0 or max(equation.friction, equation.rolling) <= 0.0:
                 continue
             limit = max(contact.impulse[0], 0.0)
             step = rho * square
@@ -456,6 +456,7 @@ def residual(problem: ContactProblem, first: int, last: int, rho: float) -> floa
     impulses, see `relative_velocity`. 0 for no contacts, and where nothing pushes or moves; infinite where numbers are
     not finite or their squares too large. Moments are projected on what the present normal impulse of their contact
     allows; they count as forces, and angular velocities as velocities, at the length whose square `lever_square` is.
+    Rows that allow none do not count.
     """
     if has_moments(problem, first, last):
         return _residual_with_moments(problem, first, last, rho)
