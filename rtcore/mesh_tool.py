@@ -17,9 +17,10 @@ from rtcore.collision.pair_contacts import update_pair_contacts
 from rtcore.collision.pair_slots import match_pairs
 from rtcore.collision.pair_state import move_front, reset_front
 from rtcore.dynamics.constrained import constrain, load_movers
-from rtcore.dynamics.groups import group_of, join, separate
+from rtcore.dynamics.groups import group_of, join_near
 from rtcore.dynamics.moving import NOTHING, account, kick, move_by_velocity, place_bodies
 from rtcore.dynamics.position_pass import bend_ways, open_contacts
+from rtcore.dynamics.stalls import shorten_ways
 from rtcore.kernels import inner
 from rtcore.motion import SCREW, between, copy_motion, from_twist, from_velocity, path_bound, pose, still
 from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, scaled, vector
@@ -59,8 +60,9 @@ def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report:
     """
     units = max(budget.units, 0)
     passes = min(max(budget.passes, 1), MAX_PATH - 1)
-    for body_id in range(len(state.pairs.bent)):
+    for body_id in range(len(model.bodies) + 1):
         state.pairs.bent[body_id] = 0
+        state.pairs.strides[body_id] = 1.0
     kick(model, state)
     limit = _ask(model, state, wanted)
     tool = state.motions[len(model.bodies)]
@@ -78,7 +80,7 @@ def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report:
         blocked = time < limit
         stride = state.proxy[0].stride
         state.proxy[0].stride = max(0.5 * stride, LEAST_STRIDE) if blocked else min(2.0 * stride, 1.0)
-        report.fraction = time / limit
+        report.fraction = time / limit * state.pairs.strides[len(model.bodies)]
         if blocked or together or limit == 1.0:
             break
         if report.passes_used == passes:
@@ -162,6 +164,7 @@ def _find(model: tuple, state: tuple, units: int, report: np.void) -> int:
 def _move_together(model: tuple, state: tuple, wanted: np.void, budget: np.void, report: np.void) -> None:
     """Put the motions that contacts leave of the wanted ones in their place; of the tool's one stride."""
     constrain(model, state, wanted, budget, report)
+    shorten_ways(model, state)
     move_by_velocity(model, state)
     _move_tool(model, state)
     share = _share(model, state)
@@ -224,19 +227,14 @@ def _sweep(model: tuple, state: tuple, limit: float, units: int, report: np.void
     for k in range(pairs.table[0].count):
         pair = pairs.rows[pairs.order[k]]
         entries = pairs.entries[pairs.order[k]]
-        group = group_of(pairs.groups, pair.first if _moves(model, state, pair.first) else pair.second)
+        group = group_of(pairs.groups, pair.first if pairs.movers[pair.first] >= 0 else pair.second)
         units = _ask_pair(model, state, pair.first, pair.second, pair.front, entries, group, units, report)
     for body_id in range(n + 1):
         pairs.times[body_id] = pairs.times[group_of(pairs.groups, body_id)]
-        if broad.bodies[body_id].blocked != 0 and _moves(model, state, body_id):
+        if broad.bodies[body_id].blocked != 0 and pairs.movers[body_id] >= 0:
             report.degraded |= DEGRADED_SWEEP
     report.passes_used += 1
     return pairs.times[n], units
-
-
-@inner
-def _moves(model: tuple, state: tuple, body_id: int) -> bool:
-    return body_id == len(model.bodies) or state.pairs.movers[body_id] >= 0
 
 
 @inner
@@ -244,12 +242,7 @@ def _join_near(model: tuple, state: tuple, limit: float) -> None:
     """Join the bodies that move and may meet each other, and give each group the time up to which is asked."""
     pairs = state.pairs
     broad = state.broad
-    separate(pairs.groups)
-    for k in range(broad.report[0].pair_count):
-        first = broad.pairs[k, 0]
-        second = broad.pairs[k, 1]
-        if _moves(model, state, first) and _moves(model, state, second):
-            join(pairs.groups, first, second)
+    join_near(pairs, broad)
     for body_id in range(len(model.bodies) + 1):
         pairs.times[body_id] = limit
     for body_id in range(len(model.bodies) + 1):
@@ -374,7 +367,7 @@ def _place_at_start(model: tuple, state: tuple, body_id: int) -> None:
 def _pass_by(model: tuple, state: tuple, body_id: int) -> None:
     """Count the path of a step in the front of a body that is out of reach; forget it where the body moves too."""
     front = state.fronts[body_id]
-    if _moves(model, state, body_id):
+    if state.pairs.movers[body_id] >= 0:
         if front.count != 1 or front.travelled != 0.0 or front.ahead != 0.0:
             reset_front(front, state.front_entries[body_id])
         return
@@ -398,7 +391,7 @@ def _place(model: tuple, state: tuple, time: float, report: np.void) -> None:
         move_front(state.fronts[body_id], time)
     for k in range(pairs.table[0].count):
         pair = pairs.rows[pairs.order[k]]
-        moving = pair.first if _moves(model, state, pair.first) else pair.second
+        moving = pair.first if pairs.movers[pair.first] >= 0 else pair.second
         move_front(pair.front, pairs.times[moving])
     place_bodies(model, state, report)
     if time > 0.0:

@@ -95,6 +95,8 @@ class Pairs(NamedTuple):
     """(n_bodies + 2,) i4: sorting by counting."""
     times: np.ndarray
     """(n_bodies + 1,) f8: share of its motion that each body executes; nothing in it survives a step."""
+    strides: np.ndarray
+    """(n_bodies + 1,) f8: length of that motion, 1 for the whole step's; nothing in it survives a step."""
     places: np.ndarray
     """(2, contacts) CONTACT_PLACE of the contacts of this step, as found and by islands; nothing survives a step."""
     impacts: np.ndarray
@@ -243,6 +245,7 @@ def _make_pairs(model: Model, contacts: int) -> Pairs:
         bent=np.zeros(n + 1, np.int32),
         starts=np.zeros(n + 2, np.int32),
         times=np.zeros(n + 1),
+        strides=np.ones(n + 1),
         places=np.zeros((2, contacts), CONTACT_PLACE),
         impacts=np.zeros(contacts, IMPACT),
     )

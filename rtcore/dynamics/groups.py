@@ -30,3 +30,14 @@ def join(groups: np.ndarray, first: int, second: int) -> None:
     a = group_of(groups, first)
     b = group_of(groups, second)
     groups[max(a, b)] = min(a, b)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def join_near(pairs: tuple, broad: tuple) -> None:
+    """Make groups of the bodies that move and that the broad phase finds near; pairs: Pairs; broad: BroadPhase."""
+    separate(pairs.groups)
+    for k in range(broad.report[0].pair_count):
+        first = broad.pairs[k, 0]
+        second = broad.pairs[k, 1]
+        if pairs.movers[first] >= 0 and pairs.movers[second] >= 0:
+            join(pairs.groups, first, second)

@@ -21,6 +21,7 @@ from rtcore.dynamics.rigid_body import (
     potential_energy,
     set_velocity,
 )
+from rtcore.dynamics.stalls import note_stall
 from rtcore.kernels import inner
 from rtcore.motion import SCREW, from_twist, from_velocity, still
 from rtcore.spatial import (
@@ -96,8 +97,10 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
         u = state.pairs.times[body_id]
         motion = state.motions[body_id]
         pose = state.poses[body_id]
-        report.body_fraction = min(report.body_fraction, u)
-        if u < 1.0:
+        share = u * state.pairs.strides[body_id]
+        note_stall(state.velocities[body_id], share)
+        report.body_fraction = min(report.body_fraction, share)
+        if share < 1.0:
             report.stopped += 1
         if model.bodies[body_id].kind == KINEMATIC:
             if u > 0.0:
@@ -115,8 +118,8 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
                 factor = math.sqrt(turning / turned)
                 put_vector(velocity.momentum, scaled(vector(velocity.momentum), factor))
                 put_vector(velocity.angular, scaled(vector(velocity.angular), factor))
-        if u < 1.0:
-            _take_back(model, state, body_id, 1.0 - u)
+        if share < 1.0:
+            _take_back(model, state, body_id, 1.0 - share)
 
 
 @inner

@@ -88,7 +88,7 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any)
         spare = _spare_of_tool(state, world, i, gap) if alone else _spare(model, state, i, report)
         lacks = world.eps_safety - gap if alone else -spare
         missing |= lacks > DEADBAND * world.eps_safety
-        put_vector(equation.free, (max(spare, -world.eps_safety) / world.dt, 0.0, 0.0))
+        put_vector(equation.free, (max(spare, -world.eps_break) / world.dt, 0.0, 0.0))
     if not missing:
         return False
     for i in range(first, last):
@@ -150,16 +150,20 @@ def _spare(model: tuple, state: tuple, i: int, report: Any) -> float:
     world = model.world[0]
     gap = gap_of(state, state.pairs.places[1, i], report)
     rate, end = contact_path(model, state, i, report)
-    return min(end - _goal(world, gap), _dip(world, gap, rate, end))
+    return min(end - _goal(world, gap), _dip(world, gap, rate, end) - max(_goal(world, gap) - gap, 0.0))
 
 
 @inner
 def _dip(world: Any, gap: float, rate: float, end: float) -> float:
-    """How much faster a contact opens at the start than it must not to dip too far on its way, m per unit of u."""
+    """How much faster a contact opens at the start than it must not to dip too far on its way, m per unit of u.
+
+    A way that just reaches the floor has its lowest point there at u = sqrt((gap - floor) / bend): from 1 on it is the
+    end that counts.
+    """
     bend = end - gap - rate
-    if bend <= 0.0:
-        return math.inf
     floor = min(gap, 0.5 * (world.eps_alert + world.eps_safety))
+    if bend <= max(gap - floor, 0.0):
+        return math.inf
     return rate + 2.0 * math.sqrt(bend * (gap - floor))
 
 

@@ -66,6 +66,7 @@ BODY_VELOCITY = np.dtype(
         ("angular", "f8", 3),  # scene, rad/s; follows from the momentum and the orientation
         ("momentum", "f8", 3),  # angular, about the centre of mass, scene, N m s
         ("loaded", "f8", 3),  # angular velocity that the contact solver was last given, scene, rad/s
+        ("stalls", "i8"),  # steps that hardly brought it forward, see rtcore.dynamics.stalls
     ],
     align=True,
 )

@@ -296,7 +296,7 @@ def _collect(
 def _respond(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> tuple[float, float, float]:
     """The impulse that a contact answers the argument w with, minus the gradient of its potential r' D r / 2."""
     t = math.sqrt(w1 * w1 + w2 * w2)
-    if t * soft_n <= -mu * w0 * soft_t:
+    if mu > 0.0 and t * soft_n <= -mu * w0 * soft_t:
         return -w0 / soft_n, -w1 / soft_t, -w2 / soft_t
     reach = mu * t - w0
     if reach <= 0.0:
@@ -310,7 +310,7 @@ def _respond(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: 
 def _bend(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> Second:
     """Second derivatives of the potential at w; one of those that meet where it has several."""
     t = math.sqrt(w1 * w1 + w2 * w2)
-    if t * soft_n <= -mu * w0 * soft_t:
+    if mu > 0.0 and t * soft_n <= -mu * w0 * soft_t:
         return 1.0 / soft_n, 0.0, 0.0, 1.0 / soft_t, 0.0, 1.0 / soft_t
     reach = mu * t - w0
     if reach <= 0.0:

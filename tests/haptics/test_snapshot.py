@@ -114,7 +114,7 @@ def test_a_bad_snapshot_is_refused_with_its_reason():
         (changed(8), "version"),
         (changed(12), "record types"),
         (changed(16), "bodies"),
-        (changed(20), "checksum"),
+        (changed(24), "checksum"),
         (changed(len(good) - 5), "checksum"),
     ):
         with pytest.raises(ValueError, match=text):

@@ -344,3 +344,21 @@ def test_public_problems_come_below_1e_3(name):
     case = Case(read.matrix, read.free, read.friction)
     found, _, _ = solved(solve, make_work, case, 100, 1e-4)
     assert in_cone(found, case.friction) and residual(case, found) < 1e-3
+
+
+def test_contacts_without_friction_along_which_nothing_slides_do_not_pull():
+    """One corner of the upper box is to part, the others have room, the lower rests; not a tangential velocity at all.
+
+    The answer of a frictionless problem is one where no impulse pulls, nothing closes, and what pushes does not part.
+    """
+    problem = stack(2, mu=0.0)
+    problem.equations["free"] = 0.0
+    problem.equations["free"][4:, 0] = [-0.05, 0.7, 0.7, 0.03]
+    report = run(problem, 20, 1e-8)
+    case = case_of(problem)
+    impulse = problem.equations["impulse"].ravel()
+    velocity = (case.matrix @ impulse + case.free).reshape(-1, 3)[:, 0]
+    pushes = problem.equations["impulse"][:, 0]
+    assert report["converged"] == 1 and not problem.equations["impulse"][:, 1:].any()
+    assert pushes.min() >= 0.0 and pushes[4] > 0.0 and velocity.min() > -1e-8
+    assert np.abs(pushes * velocity).max() < 1e-8 * pushes.max()
