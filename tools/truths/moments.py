@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from rtcore.mesh_tool import STANDSTILL
 from tools.scenes.bodies import EPS, Solid, World, block, floor, icosphere, turned, wheel
 from tools.truths.truth import Truth, books, relative
 
@@ -99,19 +100,45 @@ def _wheel(rolling: float, slope: float, speed: float, sides: int, radius: float
     return World([slab, round_one]), downhill
 
 
-def roll_out(rolling: float = 2e-3, speed: float = 0.1, seconds: float = 0.1, sides: int = 4096) -> Truth:
-    """A wheel that rolls on the level loses rolling g / (R (1 + 2/5)) of its speed per second."""
+def roll_out(rolling: float = 1e-2, speed: float = 0.1, seconds: float = 0.3, sides: int = 4096) -> Truth:
+    """A wheel that rolls on the level loses rolling g / (R (1 + 2/5)) of its speed per second, and then rests.
+
+    Within a step it is held where it was at its start: the point that holds it is behind by up to the way of a step,
+    which is what the moment is known to.
+    """
     radius = 0.1
     world, downhill = _wheel(rolling, 0.0, speed, sides, radius)
-    ticks = round(seconds / world.dt)
-    ledger = world.keep_books(ticks)
-    value = (speed - float(world.velocities[1] @ downhill)) / (ticks * world.dt)
-    truth = rolling * G / (radius * 1.4)
-    return Truth(value, truth, relative(value, truth), 0.02, "deceleration, m/s2, relative", books(ledger))
+    stopped, way, creep = math.inf, 0.0, False
+    place = None
+
+    def look(tick: int) -> None:
+        nonlocal stopped, way, place, creep
+        moves = world.state.velocities["momentum"][1].any() or world.velocities[1].any()
+        if stopped < math.inf:
+            creep |= moves
+            if place is None and world.time > stopped + 0.1:  # the position pass has lifted what had sunk
+                place = world.state.poses[1].tobytes()
+        elif not moves:
+            stopped, way = world.time, float(world.positions[1] @ downhill)
+
+    ledger = world.keep_books(round(seconds / world.dt), look)
+    rate = rolling * G / (radius * 1.4)
+    truth = speed / rate
+    moving = np.diff(ledger.energy[: round(min(stopped, seconds) / world.dt)])
+    more = {
+        "gain_while_it_rolls_J": float(np.maximum(moving, 0.0).sum()),
+        "way_m": way,
+        "way_truth_m": 0.5 * speed**2 / rate,
+        "stays": place == world.state.poses[1].tobytes() and not creep,
+        "sweeps_at_rest": int(world.report["sweeps_used"]),
+        **books(ledger),
+    }
+    bar = speed * world.dt / rolling + world.dt / truth
+    return Truth(stopped, truth, relative(stopped, truth), bar, "s to rest, relative", more)
 
 
 def roll_on_slope(share: float, rolling: float = 2e-3, seconds: float = 0.3, sides: int = 4096) -> Truth:
-    """A wheel on a slope of `share` of the one up to which it rests, tan = rolling / R."""
+    """A wheel on a slope of `share` of the one up to which it rests, tan = rolling / R; see `roll_out` for its bar."""
     radius = 0.1
     slope = math.atan(share * rolling / radius)
     world, downhill = _wheel(rolling, slope, 0.0, sides, radius)
@@ -120,13 +147,15 @@ def roll_on_slope(share: float, rolling: float = 2e-3, seconds: float = 0.3, sid
     before = float(world.velocities[1] @ downhill)
     ticks = round(seconds / world.dt)
     ledger = world.keep_books(ticks)
-    value = (float(world.velocities[1] @ downhill) - before) / (ticks * world.dt)
+    speed = float(world.velocities[1] @ downhill)
+    value = (speed - before) / (ticks * world.dt)
     more = {"stays": place == world.state.poses[1].tobytes(), "sweeps": int(world.report["sweeps_used"])}
     more |= books(ledger)
     if share < 1.0:
         return Truth(value, 0.0, abs(value), 0.0, "acceleration downhill, m/s2: it stays", more)
-    truth = G * (math.sin(slope) - rolling / radius * math.cos(slope)) / 1.4
-    return Truth(value, truth, relative(value, truth), 0.02, "acceleration downhill, m/s2, relative", more)
+    arm = radius * math.sin(slope) - rolling * math.cos(slope)
+    truth = G * arm / (radius * 1.4)
+    return Truth(value, truth, relative(value, truth), speed * world.dt / arm, "acceleration downhill, relative", more)
 
 
 # A tool that is twisted.
@@ -136,7 +165,8 @@ def twisted_tool(share: float, torsional: float = 5e-3, mass: float = 0.0, secon
     """A hand presses a box on a floor without Coulomb friction, and twists it by `share` of what the floor holds.
 
     The floor holds torsional N with N = k d at a goal d below the surface: the tool stays as it is up to there; beyond,
-    the spring keeps torsional N, and the tool turns by the rest.
+    the spring keeps torsional N, and the tool turns by the rest. One with mass stands still, for the eye, when it turns
+    by less than STANDSTILL says, and its damper has a share of the torque as long.
     """
     stiffness, rotational, deep = 1000.0, 1.0, 1e-3
     world = World(
@@ -163,4 +193,7 @@ def twisted_tool(share: float, torsional: float = 5e-3, mass: float = 0.0, secon
         "tilt_rad": float(math.hypot(x, y)),
         "sweeps": int(world.report["sweeps_used"]),
     }
-    return Truth(torque, truth, relative(torque, truth), 1e-6, "torque on the hand, N m, relative", more)
+    slowest = STANDSTILL * EPS[0] / (math.sqrt(0.02**2 + 0.02**2 + 0.01**2) * world.dt)
+    bar = 1e-6 + float(world.entry["rotational_damping"][0] + rotational * world.dt) * slowest / limit
+    bar = bar if mass > 0.0 else 1e-6
+    return Truth(torque, truth, relative(torque, truth), bar, "torque on the hand, N m, relative", more)

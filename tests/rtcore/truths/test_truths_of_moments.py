@@ -14,10 +14,14 @@ def test_what_spins_slows_down_evenly_and_rests(scene):
     assert truth.more["energy_gain_J"] < 1e-12
 
 
-def test_what_rolls_slows_down():
-    truth = moments.roll_out()
+@pytest.mark.parametrize("speed", [0.05, 0.1])
+def test_what_rolls_slows_down_and_rests(speed):
+    truth = moments.roll_out(speed=speed)
     assert truth.ok, truth
-    assert truth.more["energy_gain_J"] < 1e-12
+    assert truth.more["way_m"] == pytest.approx(truth.more["way_truth_m"], rel=2.0 * truth.bar)
+    assert truth.more["stays"] and truth.more["sweeps_at_rest"] == 0
+    assert truth.more["gain_while_it_rolls_J"] < 1e-12
+    assert truth.more["energy_gain_J"] < 1e-8  # at rest the position pass lifts what has sunk
 
 
 @pytest.mark.parametrize("share", [0.5, 0.99])
