@@ -88,7 +88,9 @@ class Pairs(NamedTuple):
     carried: np.ndarray
     """(n_bodies + 1,) i4: 1 for a body that a contact pushes in this step; nothing in it survives a step."""
     struck: np.ndarray
-    """(n_bodies + 1,) i4: 1 for a body that bounces in this step; nothing in it survives a step."""
+    """(n_bodies + 1,) f8: share of this step after which a body bounces, above 1: it does not; nothing survives."""
+    approach: np.ndarray
+    """(n_bodies + 1, 6) f8: its velocity then, linear of the centre of mass and angular, scene; nothing survives."""
     bent: np.ndarray
     """(n_bodies + 1,) i4: 1 where the screw of a body begins with its velocity; nothing in it survives a step."""
     starts: np.ndarray
@@ -241,7 +243,8 @@ def _make_pairs(model: Model, contacts: int) -> Pairs:
         groups=np.zeros(n + 1, np.int32),
         bounds=np.zeros(n + 2, np.int32),
         carried=np.zeros(n + 1, np.int32),
-        struck=np.zeros(n + 1, np.int32),
+        struck=np.zeros(n + 1),
+        approach=np.zeros((n + 1, 6)),
         bent=np.zeros(n + 1, np.int32),
         starts=np.zeros(n + 2, np.int32),
         times=np.zeros(n + 1),

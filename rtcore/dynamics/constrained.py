@@ -13,16 +13,10 @@ from typing import Any
 
 from numba import njit
 
-from rtcore.dynamics.contact_rows import (
-    collect_contacts,
-    gap_of,
-    is_tool_alone,
-    rows_of_island,
-    write_equations,
-    yields,
-)
+from rtcore.dynamics.contact_rows import collect_contacts, is_tool_alone, rows_of_island, write_equations, yields
+from rtcore.dynamics.flight import fall, fly_on, load_impacts, normal_of
 from rtcore.dynamics.held_tool import load_tool, store_tool
-from rtcore.dynamics.restitution import begin_impacts, limit_gain, limit_rebound, pair_restitution, want_rebound
+from rtcore.dynamics.restitution import limit_gain, limit_rebound, want_rebound
 from rtcore.dynamics.rigid_body import load_mover, set_velocity, store_mover
 from rtcore.kernels import inner
 from rtcore.solvers import newton
@@ -35,7 +29,7 @@ from rtcore.solvers.problem import (
     lever_square,
     relative_velocity,
 )
-from rtcore.spatial import Vector, add, dot, length, put_vector, scaled, tangents, vector
+from rtcore.spatial import Vector, add, length, put_vector, scaled, tangents, vector
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER, FREE, RESTICK_TICKS
 
 TOLERANCE = 1e-8
@@ -67,10 +61,9 @@ def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any)
     """
     for body_id in range(len(state.pairs.carried)):
         state.pairs.carried[body_id] = 0
-        state.pairs.struck[body_id] = 0
     collect_contacts(model, state, wanted, report)
     write_equations(model, state, report)
-    _load_impacts(model, state, report)
+    load_impacts(model, state, report)
     problem = state.problem
     assemble(problem)
     if problem.size[0].incomplete != 0:
@@ -119,74 +112,6 @@ def _push_along(mover: Any, velocity: Any) -> None:
     for i in range(3):
         for j in range(3):
             mover.inverse_inertia[i, j] = 0.0
-
-
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _load_impacts(model: tuple, state: tuple, report: Any) -> None:
-    """Say which contacts bounce within this step, and take the velocities of their bodies at the instant.
-
-    A contact bounces that comes together fast enough, and would touch in this step. It may not close at all then.
-    """
-    pairs = state.pairs
-    problem = state.problem
-    world = model.world[0]
-    tool = len(model.bodies)
-    count = problem.size[0].contacts
-    for i in range(count):
-        place = pairs.places[1, i]
-        impact = pairs.impacts[i]
-        impact.restitution = 0.0
-        impact.rest_speed = 0.0
-        if place.second != tool and place.moments == 0:
-            one = model.inertias[place.first]
-            two = model.inertias[place.second]
-            impact.restitution = pair_restitution(one.restitution, two.restitution)
-            impact.rest_speed = max(one.rest_speed, two.rest_speed)
-    if begin_impacts(problem, pairs.impacts, 0, count) == 0:
-        return
-    for i in range(count):
-        place = pairs.places[1, i]
-        impact = pairs.impacts[i]
-        if impact.wanted > 0.0:
-            room = max(gap_of(state, place, report) - world.eps_safety, 0.0)
-            if impact.wanted * world.dt >= room * impact.restitution:
-                # It bounces at the start of the step: the kick comes after that, and is none of the fall's.
-                kick = world.dt * dot(vector(world.gravity), _normal_of(problem.equations[i]))
-                kick *= _falls(model, place.second) - _falls(model, place.first)
-                impact.wanted = max(impact.wanted + impact.restitution * min(kick, 0.0), 0.0)
-                problem.equations[i].free[0] = 0.0
-                _at_the_instant(model, state, place.first)
-                _at_the_instant(model, state, place.second)
-            else:
-                impact.wanted = 0.0
-
-
-@inner
-def _normal_of(equation: Any) -> Vector:
-    """From the first body to the second, unit, scene."""
-    if equation.second < 0:
-        return scaled(vector(equation.jacobian_first[0, :3]), -1.0)
-    return vector(equation.jacobian_second[0, :3])
-
-
-@inner
-def _falls(model: tuple, body_id: int) -> float:
-    """1 for a body that gravity pulls on, else 0."""
-    return 1.0 if body_id < len(model.bodies) and model.bodies[body_id].kind == FREE else 0.0
-
-
-@inner
-def _at_the_instant(model: tuple, state: tuple, body_id: int) -> None:
-    """Give the mover of a body that bounces the velocity of the instant at which the step begins, before its kick."""
-    pairs = state.pairs
-    mover = pairs.movers[body_id]
-    if mover < 0 or model.bodies[body_id].kind != FREE or pairs.struck[body_id] != 0:
-        return
-    pairs.struck[body_id] = 1
-    velocity = state.velocities[body_id]
-    back = scaled(vector(model.world[0].gravity), -model.world[0].dt)
-    put_vector(velocity.linear, add(vector(velocity.linear), back))
-    load_mover(state.problem.movers[mover], velocity, state.poses[body_id], model.inertias[body_id], 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -345,7 +270,7 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
         place = pairs.places[1, i]
         equation = state.problem.equations[i]
         r = equation.impulse
-        normal = _normal_of(state.problem.equations[i - place.moments])
+        normal = normal_of(state.problem.equations[i - place.moments])
         one, two = tangents(normal)
         push = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
         if place.moments != 0:
@@ -401,11 +326,11 @@ def _store(model: tuple, state: tuple) -> None:
             mover = state.problem.movers[movers[body_id]]
             velocity = state.velocities[body_id]
             store_mover(velocity, mover, state.poses[body_id], model.inertias[body_id])
-            if state.pairs.struck[body_id] != 0:
-                kick = scaled(vector(model.world[0].gravity), model.world[0].dt)
-                put_vector(velocity.linear, add(vector(velocity.linear), kick))
-                put_vector(mover.velocity[:3], vector(velocity.linear))
-            if state.pairs.carried[body_id] != 0 and _rests(model, mover, body_id):
+            if state.pairs.struck[body_id] <= 1.0:
+                fly_on(model, state, body_id)
+            elif state.pairs.carried[body_id] == 0:
+                fall(model, state, body_id)
+            elif _rests(model, mover, body_id):
                 set_velocity(velocity, state.poses[body_id], model.inertias[body_id], NOTHING, NOTHING)
                 put_vector(mover.velocity[:3], NOTHING)
                 put_vector(mover.velocity[3:], NOTHING)

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from rtcore import motion as screws
+from rtcore.dynamics.flight import gravity_kick
 from rtcore.dynamics.rigid_body import (
     centre_of_mass,
     follow,
@@ -125,9 +126,8 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
 @inner
 def _take_back(model: tuple, state: tuple, body_id: int, share: float) -> None:
     velocity = state.velocities[body_id]
-    world = model.world[0]
     inertia = model.inertias[body_id]
-    kicked = scaled(vector(world.gravity), share * world.dt)
+    kicked = scaled(gravity_kick(model, body_id), share)
     v = vector(velocity.linear)
     if not _touches(state, body_id, len(model.bodies)):
         put_vector(velocity.linear, subtract(v, kicked))

@@ -46,13 +46,14 @@ IMPACT = np.dtype(
     [
         ("restitution", "f8"),  # Newton's coefficient of the pair, 0..1
         ("rest_speed", "f8"),  # of the pair, m/s
+        ("instant", "f8"),  # share of the step after which they touch; above 1: not in this step
         ("wanted", "f8"),  # normal velocity after the impact, >= 0, m/s
         ("inelastic", "f8", 3),  # impulse without restitution, as CONTACT_EQUATION.impulse
         ("effect", "f8", 3),  # by which it and those of the other contacts change the relative velocity, m/s
     ],
     align=True,
 )
-"""One impact, in the same row as its CONTACT_EQUATION. The caller fills in the first two fields."""
+"""One impact, in the same row as its CONTACT_EQUATION. The caller fills in the first three fields."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -76,9 +77,9 @@ def _work(jacobian: np.ndarray, velocity: np.ndarray, impulse: np.ndarray) -> fl
     return total
 
 
-@inner
-def _normal_velocity(problem: ContactProblem, i: int) -> float:
-    """Of contact i with the velocities that the movers have, m/s; apart is positive."""
+@njit(cache=True, nogil=True, error_model="numpy")
+def normal_velocity(problem: ContactProblem, i: int) -> float:
+    """Of contact i of a ContactProblem with the velocities that the movers have, m/s; apart is positive."""
     equation = problem.equations[i]
     speed = 0.0
     if equation.first >= 0:
@@ -156,15 +157,15 @@ def begin_impacts(problem: ContactProblem, impacts: np.ndarray, first: int, last
     """Write the rebounds wanted at the contacts first .. last - 1 and return how many there are.
 
     impacts: (max_contacts,) IMPACT. The movers have the velocities of before the impact. With none wanted the island
-    needs one solve and none of the functions below.
+    needs one solve and none of the functions below. What touches later than in this step does not bounce.
     """
     count = 0
     for i in range(first, last):
         impact = impacts[i]
-        speed = _normal_velocity(problem, i)
+        speed = normal_velocity(problem, i)
         impact.wanted = 0.0
-        contact = problem.equations[i].parent < 0
-        if contact and speed < 0.0 and -speed >= impact.rest_speed and impact.restitution > 0.0:
+        bounces = impact.restitution > 0.0 and impact.instant <= 1.0
+        if bounces and speed < 0.0 and -speed >= impact.rest_speed:
             impact.wanted = -impact.restitution * speed
             count += 1
     return count

@@ -7,8 +7,8 @@ takes it in three parts:
 2. contacts change the momenta there, between :func:`load_mover` and :func:`store_mover`;
 3. drift, :func:`tick_motion` and :func:`follow`: the body goes along one screw to the end of its force-free motion.
 
-The centre of mass moves by symplectic Euler, v += a dt, x += v dt. Under a constant acceleration it runs ahead of the
-parabola by a t dt / 2, which takes m a^2 t dt / 2 from its energy.
+By these alone the centre of mass moves by symplectic Euler, v += a dt, x += v dt. Under a constant acceleration it runs
+ahead of the parabola by a t dt / 2, which takes m a^2 t dt / 2 from its energy; rtcore.dynamics.flight mends that.
 
 The rotation of the drift is the force-free one of the rigid body (Euler's equations, the gyroscopic term in full). The
 angular momentum stays what it is in the scene; the orientation is found by a rule of sixth order in strides short

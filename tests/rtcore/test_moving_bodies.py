@@ -39,14 +39,14 @@ def test_what_rests_stays_and_is_carried_by_its_weight():
     assert rig.report["degraded"] == 0
 
 
-def test_a_fall_is_the_parabola_of_symplectic_euler_and_ends_at_the_distance_kept():
+def test_a_fall_is_a_parabola_and_ends_at_the_distance_kept():
     rig = Bodies()
     rig.floor()
     body = rig.add(cube(), (0.0, 0.0, HALF + 0.01), mass=0.5)
     rig.build()
     for k in range(1, 40):
         rig.go()
-        assert rig.place(body)[2] == pytest.approx(HALF + 0.01 - GRAVITY * DT**2 * k * (k + 1) / 2, abs=1e-14)
+        assert rig.place(body)[2] == pytest.approx(HALF + 0.01 - GRAVITY * (DT * k) ** 2 / 2, abs=1e-14)
     rig.go(300)
     assert rig.place(body)[2] == pytest.approx(HALF + SAFETY, abs=1e-9)
     assert not rig.faults()
@@ -66,7 +66,9 @@ def test_a_spinning_body_in_flight_keeps_its_momenta_to_the_bit():
 
 @pytest.mark.parametrize("restitution", [0.0, 0.5, 0.9])
 def test_a_cube_bounces_by_newtons_law(restitution):
-    """Of a fall of h it comes back to e^2 h, up to what a step of the fall is long."""
+    """Of a fall of h it comes back to e^2 h, up to what it does within a step about the top. It lands between the two
+    distances: what falls by more than eps_break in a step is first stopped at eps_alert.
+    """
     rig = Bodies()
     rig.floor(restitution=restitution)
     body = rig.add(cube(), (0.0, 0.0, HALF + 0.05), mass=0.5)
@@ -75,15 +77,16 @@ def test_a_cube_bounces_by_newtons_law(restitution):
     while rig.speed(body)[2] < 0.0:
         rig.go()
     after = rig.speed(body)[2]
-    speed = math.sqrt(2.0 * GRAVITY * (0.05 - SAFETY))
-    assert after == pytest.approx(restitution * speed, abs=2.0 * GRAVITY * DT)
+    fall = 0.05 - SAFETY
+    assert after == pytest.approx(restitution * math.sqrt(2.0 * GRAVITY * fall), abs=GRAVITY * DT)
     top = 0.0
     for _ in range(200):
         rig.go()
         top = max(top, rig.place(body)[2] - HALF)
         if rig.speed(body)[2] <= 0.0:
             break
-    assert top == pytest.approx(max(restitution**2 * 0.05, SAFETY), abs=0.05 * 0.05)
+    lower = (1.0 - restitution**2) * (SAFETY - EPS[0])
+    assert top == pytest.approx(restitution**2 * fall + SAFETY, abs=GRAVITY * DT**2 / 8 + lower)
 
 
 @pytest.mark.parametrize("top", [1.0, 1000.0])
@@ -114,11 +117,10 @@ def pile(seed: int, count: int, restitution: float = 0.0) -> Bodies:
     return rig.build()
 
 
-# fmt: off
-@pytest.mark.parametrize(
-    ("seed", "count", "restitution"), [(0, 8, 0.0), (2, 8, 0.6), (5, 8, 0.0), (1, 20, 0.0), (2, 20, 0.0), (11, 20, 0.3)]
-)
-# fmt: on
+PILES = [(0, 8, 0.0), (2, 8, 0.6), (5, 8, 0.0), (1, 20, 0.0), (17, 20, 0.0), (11, 20, 0.3)]
+
+
+@pytest.mark.parametrize(("seed", "count", "restitution"), PILES)
 def test_a_pile_never_gains_energy_nor_meets_nor_stops_in_the_air(seed, count, restitution):
     """What the position pass lifts is all that there may be: in a step less than m g (eps_safety - eps_alert), and
     next to nothing of what the pile begins with in all.
@@ -211,7 +213,7 @@ def test_a_kinematic_body_pushes_and_waits_where_it_is_blocked():
     body = rig.add(cube(), (0.0, 0.0, HALF + SAFETY), mass=1.0)
     rig.build()
     rig.go(500)
-    assert rig.place(pusher)[0] == pytest.approx(-0.1 + 0.2 * 0.5, abs=3e-4)  # it waits for a step at first touch
+    assert rig.place(pusher)[0] == pytest.approx(-0.1 + 0.2 * 0.5, abs=2.01e-4)  # it may wait for a step at first touch
     assert rig.place(body)[0] == pytest.approx(rig.place(pusher)[0] + 2.0 * HALF + SAFETY, abs=2e-5)
     rig.go(1500)
     assert rig.place(body)[0] <= rig.place(wall)[0] - 0.01 - HALF - EPS[0] * (1.0 - 1e-6)

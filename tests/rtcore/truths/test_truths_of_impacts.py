@@ -24,14 +24,12 @@ def test_bodies_in_a_box_have_no_more_energy_than_at_the_start():
     assert truth.ok, truth
 
 
-@pytest.mark.xfail(strict=True, reason="an impact is given the gravity of its whole step, before and after it")
 def test_a_ball_bounces_as_long_as_it_should_and_then_lies_still():
     truth = impacts.zeno()
     assert truth.ok, truth
     assert truth.more["gap_at_rest_m"] == pytest.approx(impacts.GAP, rel=1e-5)
 
 
-@pytest.mark.xfail(strict=True, reason="the same: each bounce is off by up to m g v dt, either way")
 def test_balls_that_bounce_without_loss_keep_their_energy():
     truth = impacts.bouncing(5.0, 1)
     assert truth.ok, truth
