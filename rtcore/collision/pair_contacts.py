@@ -85,7 +85,8 @@ def _carry(model: tuple, state: tuple, pair: Any) -> None:
         way = subtract(to_scene(second, vector(contact.point_second)), to_scene(first, vector(contact.point_first)))
         contact.gap = dot(way, normal)
         if contact.gap < model.world[0].eps_break:
-            pair.contacts[kept] = pair.contacts[i]
+            if kept < i:
+                pair.contacts[kept] = pair.contacts[i]
             pair.contacts[kept].age = min(pair.contacts[kept].age, 2**31 - 2) + 1
             kept += 1
     drop_contacts(pair, kept)

@@ -13,8 +13,15 @@ from typing import Any
 
 from numba import njit
 
-from rtcore.dynamics.contact_rows import collect_contacts, is_tool_alone, rows_of_island, write_equations, yields
-from rtcore.dynamics.flight import fall, fly_on, load_impacts, normal_of
+from rtcore.dynamics.contact_rows import (
+    collect_contacts,
+    is_tool_alone,
+    normal_of,
+    rows_of_island,
+    write_equations,
+    yields,
+)
+from rtcore.dynamics.flight import fall, fly_on, load_impacts
 from rtcore.dynamics.held_tool import load_tool, store_tool
 from rtcore.dynamics.restitution import limit_gain, limit_rebound, want_rebound
 from rtcore.dynamics.rigid_body import load_mover, set_velocity, store_mover
@@ -250,13 +257,19 @@ def _take_angular(model: tuple, state: tuple, first: int, last: int, mean: int) 
 def _largest_free(problem: ContactProblem, first: int, last: int) -> float:
     largest = 0.0
     for i in range(first, last):
-        equation = problem.equations[i]
-        speed = length(vector(equation.free))
-        if equation.parent >= 0:
-            contact = problem.blocks[problem.equations[equation.parent].diagonal].values
-            speed *= math.sqrt(lever_square(contact, problem.blocks[equation.diagonal].values))
+        speed = length(vector(problem.equations[i].free))
+        if problem.equations[i].parent >= 0:
+            speed *= _lever(problem, i)
         largest = max(largest, speed)
     return largest
+
+
+@inner
+def _lever(problem: ContactProblem, i: int) -> float:
+    """The length by which the moments of row i compare with forces, m."""
+    equation = problem.equations[i]
+    contact = problem.blocks[problem.equations[equation.parent].diagonal].values
+    return math.sqrt(lever_square(contact, problem.blocks[equation.diagonal].values))
 
 
 @inner
@@ -268,18 +281,18 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
     held = False
     for i in range(first, last):
         place = pairs.places[1, i]
+        if place.moments != 0:
+            _note_moments(state, i)
+            continue
         equation = state.problem.equations[i]
         r = equation.impulse
-        normal = normal_of(state.problem.equations[i - place.moments])
-        one, two = tangents(normal)
-        push = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
-        if place.moments != 0:
-            _note_moment(state, place, push)
-            continue
         u = equation.velocity
         slides = r[0] > 0.0 and math.hypot(u[1], u[2]) * world.dt > slip
         if r[0] > 0.0:
             pairs.carried[place.first] = pairs.carried[place.second] = 1
+        normal = normal_of(equation)
+        one, two = tangents(normal)
+        push = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
         if place.pair < 0:
             held = True
             key = state.contact_memory[0].rows[place.row]
@@ -299,8 +312,13 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
 
 
 @inner
-def _note_moment(state: tuple, place: Any, moment: Vector) -> None:
-    """Remember the friction moment of a contact, scene, N m s."""
+def _note_moments(state: tuple, i: int) -> None:
+    """Remember the friction moment that row i holds, scene, N m s."""
+    place = state.pairs.places[1, i]
+    r = state.problem.equations[i].impulse
+    normal = normal_of(state.problem.equations[i - 1])
+    one, two = tangents(normal)
+    moment = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
     if place.pair < 0:
         put_vector(state.contact_memory[0].rows[place.row].moment, moment)
     else:

@@ -83,7 +83,7 @@ def _add(
     if not one and not two:
         return count
     torsional, rolling = _resistance_of(model, first, second)
-    rows = 2 if torsional > 0.0 or rolling > 0.0 else 1
+    rows = 2 if torsional + rolling > 0.0 else 1
     if count + rows > len(found):
         report.degraded |= DEGRADED_CONTACTS
         return count
@@ -184,27 +184,26 @@ def write_equations(model: tuple, state: tuple, report: Any) -> None:
     count = pairs.table[0].contacts
     problem.size[0].movers = len(problem.movers)
     problem.size[0].contacts = count
+    moments = False
     for i in range(count):
         place = pairs.places[1, i]
         equation = problem.equations[i]
-        if place.pair < 0:
+        if place.moments != 0:
+            moments = True
+        elif place.pair < 0:
             contact = report.contacts[place.row]
             key = state.contact_memory[0].rows[place.row]
             normal = vector(contact.normal)
-            if place.moments != 0:
-                _write_moments(model, problem, i, place, normal, vector(key.moment))
-                continue
             point = vector(contact.point)
             _write(model, state, equation, place, normal, point, contact.gap, vector(key.push), key.slipped != 0)
         else:
             touch = pairs.rows[place.pair].contacts[place.row]
             pose = state.poses[place.first]
             normal = rotate(quaternion(pose.orientation), vector(touch.normal))
-            if place.moments != 0:
-                _write_moments(model, problem, i, place, normal, vector(touch.moment))
-                continue
             point = to_scene(pose, vector(touch.point_first))
             _write(model, state, equation, place, normal, point, touch.gap, vector(touch.push), touch.slipped != 0)
+    if moments:
+        _write_moments(model, state)
 
 
 @inner
@@ -241,12 +240,22 @@ def _write(
 
 
 @inner
-def _write_moments(model: tuple, problem: tuple, row: int, place: Any, normal: Vector, moment: Vector) -> None:
-    """Write the row of moments of the contact in the row before; moment: in the last step, scene, N m s."""
-    torsional, rolling = _resistance_of(model, place.first, place.second)
-    write_moments(problem.equations, row - 1, torsional, rolling)
-    one, two = tangents(normal)
-    put_vector(problem.equations[row].impulse, (dot(moment, normal), dot(moment, one), dot(moment, two)))
+def _write_moments(model: tuple, state: tuple) -> None:
+    """Write the rows of moments behind the contacts that are written, as those of the last step."""
+    problem = state.problem
+    for i in range(state.pairs.table[0].contacts):
+        place = state.pairs.places[1, i]
+        if place.moments == 0:
+            continue
+        torsional, rolling = _resistance_of(model, place.first, place.second)
+        write_moments(problem.equations, i - 1, torsional, rolling)
+        if place.pair < 0:
+            moment = vector(state.contact_memory[0].rows[place.row].moment)
+        else:
+            moment = vector(state.pairs.rows[place.pair].contacts[place.row].moment)
+        normal = normal_of(problem.equations[i - 1])
+        one, two = tangents(normal)
+        put_vector(problem.equations[i].impulse, (dot(moment, normal), dot(moment, one), dot(moment, two)))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -254,6 +263,14 @@ def rows_of_island(bounds: np.ndarray, count: int, island: int) -> tuple[int, in
     """(first row, last + 1) of an island, as the int64 that solvers are compiled for; count: of equations."""
     whole: Any = np.int64(count)
     return min(np.int64(bounds[island]), whole), min(np.int64(bounds[island + 1]), whole)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def normal_of(equation: Any) -> Vector:
+    """The normal of a CONTACT_EQUATION from the first body to the second, unit, scene."""
+    if equation.second < 0:
+        return scaled(vector(equation.jacobian_first[0, :3]), -1.0)
+    return vector(equation.jacobian_second[0, :3])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

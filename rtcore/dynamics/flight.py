@@ -13,7 +13,7 @@ from typing import Any
 
 from numba import njit
 
-from rtcore.dynamics.contact_rows import gap_of, rows_of_island
+from rtcore.dynamics.contact_rows import gap_of, normal_of, rows_of_island
 from rtcore.dynamics.restitution import begin_impacts, normal_velocity, pair_restitution
 from rtcore.dynamics.rigid_body import load_mover
 from rtcore.kernels import inner
@@ -48,14 +48,6 @@ def touch(height: float, speed: float, acceleration: float) -> tuple[float, floa
     if speed <= 0.0:
         return 2.0 * height / (fast - speed), fast
     return ((speed + fast) / -acceleration, fast) if acceleration < 0.0 else (math.inf, 0.0)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def normal_of(equation: Any) -> Vector:
-    """The normal of a CONTACT_EQUATION from the first body to the second, unit, scene."""
-    if equation.second < 0:
-        return scaled(vector(equation.jacobian_first[0, :3]), -1.0)
-    return vector(equation.jacobian_second[0, :3])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")

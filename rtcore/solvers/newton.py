@@ -35,7 +35,7 @@ from rtcore.kernels import inner
 from rtcore.solvers import best, cholesky
 from rtcore.solvers.cholesky import BLOCK
 from rtcore.solvers.gauss_seidel import prepare_sweeps, sweep, sweep_with_moments
-from rtcore.solvers.local import FACTORS, UNIT
+from rtcore.solvers.local import FACTORS, UNIT, prepare
 from rtcore.solvers.problem import (
     ContactProblem,
     delassus,
@@ -200,16 +200,22 @@ def _scale_rows(rows: np.ndarray, jacobian: np.ndarray, inverse_mass: float, roo
 def _prepare(problem: ContactProblem, first: int, last: int, work: NewtonWork) -> int:
     """Number the movers of the island and scale the Jacobians; returns the number of its velocities."""
     equations = problem.equations
-    prepare_sweeps(problem, first, last, work.factors)
+    moments = False
     for i in range(first, last):
         equation = equations[i]
-        work.kinds[i - first] = ALONE if equation.parent < 0 else MOMENTS
-        if equation.parent >= 0:
+        if equation.parent < 0:
+            work.kinds[i - first] = ALONE
+            prepare(problem.blocks[equation.diagonal].values, work.factors[i - first])
+        else:
+            work.kinds[i - first] = MOMENTS
             work.kinds[i - 1 - first] = WITH_MOMENTS
+            moments = True
         if equation.first >= 0:
             work.local[equation.first] = -1
         if equation.second >= 0:
             work.local[equation.second] = -1
+    if moments:
+        prepare_sweeps(problem, first, last, work.factors)
     count = 0
     for i in range(first, last):
         count = _number(problem, equations[i].first, count, work)
