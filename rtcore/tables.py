@@ -517,6 +517,8 @@ CONTACT_WORK = np.dtype(
         ("picks", "i4", (MAX_CONTACTS, MAX_CONTACTS + 1)),  # candidates of each group, what matters most first
         ("pick_count", "i4", MAX_CONTACTS),
         ("chosen", "i4", MAX_CONTACTS),  # candidates, nearest first
+        ("shift", "f8", 3),  # of the second body against the first in this step, at the scene's origin, m
+        ("turn", "f8", 3),  # the same of its rotation, rad
     ],
     align=True,
 )

@@ -7,8 +7,9 @@
    or an edge of more than two faces hides what is beside it, a ghost may stay.
 2. A pair that was listed several times, for each face around a feature or in several turns, is merged.
 3. What is left is put into groups of one body and much the same normal. Of each group the deepest contact is kept, then
-   those that span most of its area in the plane square to the normal (all that matters for the forces and torques that
-   a group of parallel contacts can carry), then those that a small tilt would make the deepest.
+   the one that is the deepest halfway through the step where bodies roll, then those that span most of its area in the plane
+   square to the normal (all that matters for the forces and torques that a group of parallel contacts can carry), then
+   those that a small tilt would make the deepest.
 
 What was in the table before is preferred throughout, so that noise or even sliding does not make contacts flicker.
 Source: ghost contacts as local minima that fail: Lin and Canny 1991 (Voronoi regions of features); hull by distance:
@@ -27,7 +28,9 @@ from rtcore.kernels import inner
 from rtcore.spatial import (
     Quaternion,
     Vector,
+    add,
     conjugate,
+    cross,
     dot,
     multiply,
     put_vector,
@@ -415,6 +418,7 @@ def _reduce(work: Any, group: int, first: int, last: int, safety: float) -> None
     depth = work.candidates[seed].gap
     work.pick_count[group] = 0
     _pick(work, group, seed)
+    _pick_next(work, group, first, last, SAME_GAP * safety)
     start = _farthest(work, first, last, seed, depth, ARM * safety)
     if start < 0:
         return
@@ -436,6 +440,32 @@ def _reduce(work: Any, group: int, first: int, last: int, safety: float) -> None
         _pick_corners(work, group, corners, MAX_CONTACTS + 2, depth, least)
     if work.candidates[seed].picked == 1:
         _drop_seed(work, group, depth + SAME_GAP * safety)
+
+
+@inner
+def _gap_halfway(work: Any, candidate: Any) -> float:
+    """The gap of a candidate, m, after half of the motion that the work memory holds, to first order."""
+    turned = cross(vector(work.turn), vector(candidate.point))
+    return candidate.gap + 0.5 * dot(vector(candidate.normal), add(vector(work.shift), turned))
+
+
+@inner
+def _pick_next(work: Any, group: int, first: int, last: int, least: float) -> None:
+    """Pick the candidate of order[first:last] that is the deepest halfway, if it is so by least, m.
+
+    A wheel of triangles pivots about one corner after the other. Where only the one counts that is the deepest as the
+    step begins it sinks, and what lifts it again is energy from nothing; the one at the end would brake it.
+    """
+    best = work.order[first]
+    depth = _gap_halfway(work, work.candidates[best]) - least
+    for i in range(first + 1, last):
+        candidate = work.candidates[work.order[i]]
+        gap = _gap_halfway(work, candidate)
+        if gap < depth or (gap == depth and _before(candidate, work.candidates[best])):
+            depth = gap
+            best = work.order[i]
+    if best != work.order[first]:
+        _pick(work, group, best)
 
 
 @inner
@@ -550,9 +580,10 @@ def choose_contacts(
     """Choose the contacts among some proximities: (how many, of how many groups they are picks).
 
     world: WORLD; triangles: TRIANGLE table; poses: POSE table with the first body of each proximity in its row; tool:
-    orientation of the second one; proximities: PROXIMITIES, memory: CONTACT_MEMORY and work: CONTACT_WORK records;
-    most: contacts wanted. They are work.candidates[work.chosen[i]], nearest first. The result is a function of the
-    set of proximities and of the memory, whatever the order in which they are listed.
+    orientation of the second one; proximities: PROXIMITIES, memory: CONTACT_MEMORY and work: CONTACT_WORK records, this
+    with the motion of the step; most: contacts wanted. They are work.candidates[work.chosen[i]], nearest first. The
+    result is a function of the motion, of the memory and of the set of proximities, whatever the order in which these
+    are listed.
     """
     last = _collect(world, triangles, poses, tool, proximities, memory, work)
     for i in range(last):
@@ -585,6 +616,8 @@ def update_contacts(model: tuple, state: tuple, report: np.void) -> None:
     work = state.contact_work[0]
     memory = state.contact_memory[0]
     tool = quaternion(state.proxy[0].orientation)
+    put_vector(work.shift, (0.0, 0.0, 0.0))
+    put_vector(work.turn, (0.0, 0.0, 0.0))
     # fmt: off
     count, groups = choose_contacts(
         model.world[0], model.triangles, state.poses, tool, state.query_work[0].proximities, memory, work, MAX_CONTACTS,

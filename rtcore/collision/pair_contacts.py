@@ -16,7 +16,7 @@ from rtcore.collision.near_features import list_near
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_slots import drop_contacts
 from rtcore.kernels import inner
-from rtcore.motion import still
+from rtcore.motion import still, velocity_field
 from rtcore.spatial import (
     Quaternion,
     add,
@@ -127,6 +127,7 @@ def _list(model: tuple, state: tuple, row: int, units: int) -> int:
     _recall_pair(pair, quaternion(first.orientation), memory)
     chosen = state.contact_work[0]
     turn = quaternion(second.orientation)
+    _write_motion(state, pair, chosen)
     # fmt: off
     count, _ = choose_contacts(
         world, model.triangles, state.poses, turn, work.proximities, memory, chosen, MAX_PAIR_CONTACTS,
@@ -155,6 +156,17 @@ def _list(model: tuple, state: tuple, row: int, units: int) -> int:
     pair.complete = 1 if complete and work.proximities.incomplete == 0 else 0
     pair.listed = front.travelled + front.ahead
     return left
+
+
+@inner
+def _write_motion(state: tuple, pair: Any, chosen: Any) -> None:
+    """Write to the CONTACT_WORK how the second body of a pair would move against the first if nothing stopped it."""
+    one = state.motions[pair.first]
+    two = state.motions[pair.second]
+    slow, _ = velocity_field(one, 0.0, (0.0, 0.0, 0.0))
+    fast, _ = velocity_field(two, 0.0, (0.0, 0.0, 0.0))
+    put_vector(chosen.shift, subtract(fast, slow))
+    put_vector(chosen.turn, subtract(scaled(vector(two.axis), two.angle), scaled(vector(one.axis), one.angle)))
 
 
 @inner

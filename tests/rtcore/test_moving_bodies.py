@@ -117,7 +117,7 @@ def pile(seed: int, count: int, restitution: float = 0.0) -> Bodies:
     return rig.build()
 
 
-PILES = [(0, 8, 0.0), (2, 8, 0.6), (5, 8, 0.0), (1, 20, 0.0), (17, 20, 0.0), (11, 20, 0.3)]
+PILES = [(0, 8, 0.0), (2, 8, 0.6), (5, 8, 0.0), (3, 20, 0.0), (7, 20, 0.0), (11, 20, 0.3)]
 
 
 @pytest.mark.parametrize(("seed", "count", "restitution"), PILES)
