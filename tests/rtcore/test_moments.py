@@ -105,7 +105,7 @@ def test_what_is_remembered_ends_with_the_contact():
     assert not world.state.pairs.rows["contacts"]["moment"].any()
 
 
-def heap(seed: int, count: int, torsional: float, rolling: float) -> World:
+def heap(seed: int, count: int, torsional: float, rolling: float, restitution: float = 0.0) -> World:
     generator = np.random.default_rng(seed)
     solids = [floor(0.5, torsional=torsional, rolling=rolling)]
     for k in range(count):
@@ -113,14 +113,17 @@ def heap(seed: int, count: int, torsional: float, rolling: float) -> World:
         mesh = block(*size) if k % 2 else icosphere(0.02, 2)
         place = (*generator.uniform(-0.02, 0.02, 2), 0.06 + 0.08 * k)
         turn = Rotation.random(random_state=int(generator.integers(1 << 30))).as_quat()
-        solids.append(Solid(mesh, place, turn, mass=0.2, torsional=torsional, rolling=rolling))
+        resists = {"torsional": torsional, "rolling": rolling, "restitution": restitution}
+        solids.append(Solid(mesh, place, turn, mass=0.2, **resists))
     return World(solids)
 
 
-@pytest.mark.parametrize(("torsional", "rolling"), [(1e-3, 0.0), (0.0, 1e-3), (2e-3, 2e-3)])
-def test_a_heap_of_balls_and_boxes_is_solved_and_gains_nothing(torsional, rolling):
+@pytest.mark.parametrize(
+    ("torsional", "rolling", "restitution"), [(1e-3, 0.0, 0.0), (0.0, 1e-3, 0.0), (2e-3, 2e-3, 0.0), (2e-3, 2e-3, 0.6)]
+)
+def test_a_heap_of_balls_and_boxes_is_solved_and_gains_nothing(torsional, rolling, restitution):
     """But for what the position pass lifts: in a step less than m g (eps_safety - eps_alert)."""
-    world = heap(3, 8, torsional, rolling)
+    world = heap(3, 8, torsional, rolling, restitution)
     lift = 8 * 0.2 * G * (EPS[1] - EPS[0])
     ledger = world.keep_books(900)
     assert np.diff(ledger.energy).max() <= lift

@@ -103,29 +103,32 @@ def _wheel(rolling: float, slope: float, speed: float, sides: int, radius: float
 def roll_out(rolling: float = 1e-2, speed: float = 0.1, seconds: float = 0.3, sides: int = 4096) -> Truth:
     """A wheel that rolls on the level loses rolling g / (R (1 + 2/5)) of its speed per second, and then rests.
 
-    Within a step it is held where it was at its start: the point that holds it is behind by up to the way of a step,
-    which is what the moment is known to.
+    The point that holds it is known to the way of a step, and the moment to that arm.
     """
     radius = 0.1
     world, downhill = _wheel(rolling, 0.0, speed, sides, radius)
-    stopped, way, creep = math.inf, 0.0, False
+    rate = rolling * G / (radius * 1.4)
+    truth = speed / rate
+    half = round(0.5 * truth / world.dt)
+    stopped, way, creep, lost = math.inf, 0.0, False, 0.0
     place = None
 
     def look(tick: int) -> None:
-        nonlocal stopped, way, place, creep
+        nonlocal stopped, way, place, creep, lost
+        if tick == half:
+            lost = speed - float(world.velocities[1] @ downhill)
         moves = world.state.velocities["momentum"][1].any() or world.velocities[1].any()
         if stopped < math.inf:
-            creep |= moves
-            if place is None and world.time > stopped + 0.1:  # the position pass has lifted what had sunk
+            creep |= moves and place is not None
+            if place is None and world.time > stopped + 0.1:  # it has settled on its edge, at the gap at rest
                 place = world.state.poses[1].tobytes()
         elif not moves:
             stopped, way = world.time, float(world.positions[1] @ downhill)
 
     ledger = world.keep_books(round(seconds / world.dt), look)
-    rate = rolling * G / (radius * 1.4)
-    truth = speed / rate
     moving = np.diff(ledger.energy[: round(min(stopped, seconds) / world.dt)])
     more = {
+        "error_halfway": relative(lost, half * world.dt * rate),
         "gain_while_it_rolls_J": float(np.maximum(moving, 0.0).sum()),
         "way_m": way,
         "way_truth_m": 0.5 * speed**2 / rate,

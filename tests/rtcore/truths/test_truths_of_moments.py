@@ -18,6 +18,7 @@ def test_what_spins_slows_down_evenly_and_rests(scene):
 def test_what_rolls_slows_down_and_rests(speed):
     truth = moments.roll_out(speed=speed)
     assert truth.ok, truth
+    assert truth.more["error_halfway"] < 1e-3
     assert truth.more["way_m"] == pytest.approx(truth.more["way_truth_m"], rel=2.0 * truth.bar)
     assert truth.more["stays"] and truth.more["sweeps_at_rest"] == 0
     assert truth.more["gain_while_it_rolls_J"] < 1e-12
