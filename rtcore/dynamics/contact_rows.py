@@ -184,59 +184,50 @@ def write_equations(model: tuple, state: tuple, report: Any) -> None:
     count = pairs.table[0].contacts
     problem.size[0].movers = len(problem.movers)
     problem.size[0].contacts = count
+    movers = pairs.movers
+    world = model.world[0]
     moments = False
     for i in range(count):
         place = pairs.places[1, i]
-        equation = problem.equations[i]
         if place.moments != 0:
             moments = True
-        elif place.pair < 0:
+            continue
+        if place.pair < 0:
             contact = report.contacts[place.row]
             key = state.contact_memory[0].rows[place.row]
             normal = vector(contact.normal)
             point = vector(contact.point)
-            _write(model, state, equation, place, normal, point, contact.gap, vector(key.push), key.slipped != 0)
+            gap = contact.gap
+            push = vector(key.push)
+            slips = key.slipped != 0
         else:
             touch = pairs.rows[place.pair].contacts[place.row]
             pose = state.poses[place.first]
             normal = rotate(quaternion(pose.orientation), vector(touch.normal))
             point = to_scene(pose, vector(touch.point_first))
-            _write(model, state, equation, place, normal, point, touch.gap, vector(touch.push), touch.slipped != 0)
+            gap = touch.gap
+            push = vector(touch.push)
+            slips = touch.slipped != 0
+        equation = problem.equations[i]
+        one, two = tangents(normal)
+        equation.parent = -1
+        equation.first = movers[place.first]
+        equation.second = movers[place.second]
+        if equation.first >= 0:
+            arm = subtract(point, _centre(model, state, place.first))
+            _fill(equation.jacobian_first, -1.0, normal, one, two, arm)
+        if equation.second >= 0:
+            arm = subtract(add(point, scaled(normal, gap)), _centre(model, state, place.second))
+            _fill(equation.jacobian_second, 1.0, normal, one, two, arm)
+        # What rests is closed whatever rounding says: an open contact is one more for the solver to find.
+        room = gap - world.eps_safety
+        room = room if room > DEADBAND * world.eps_safety else 0.0
+        put_vector(equation.free, (room / world.dt, 0.0, 0.0))
+        put_vector(equation.compliance, (0.0, 0.0, 0.0))
+        put_vector(equation.impulse, (dot(push, normal), dot(push, one), dot(push, two)))
+        equation.friction = friction_of(model, place.first, place.second, slips)
     if moments:
         _write_moments(model, state)
-
-
-@inner
-def _write(
-    model: tuple,
-    state: tuple,
-    equation: Any,
-    place: Any,
-    normal: Vector,
-    point: Vector,
-    gap: float,
-    push: Vector,
-    slips: bool,
-) -> None:
-    movers = state.pairs.movers
-    world = model.world[0]
-    one, two = tangents(normal)
-    equation.parent = -1
-    equation.first = movers[place.first]
-    equation.second = movers[place.second]
-    if equation.first >= 0:
-        arm = subtract(point, _centre(model, state, place.first))
-        _fill(equation.jacobian_first, -1.0, normal, one, two, arm)
-    if equation.second >= 0:
-        arm = subtract(add(point, scaled(normal, gap)), _centre(model, state, place.second))
-        _fill(equation.jacobian_second, 1.0, normal, one, two, arm)
-    # What rests is closed whatever rounding says: an open contact is one more for the solver to find.
-    room = gap - world.eps_safety
-    room = room if room > DEADBAND * world.eps_safety else 0.0
-    put_vector(equation.free, (room / world.dt, 0.0, 0.0))
-    put_vector(equation.compliance, (0.0, 0.0, 0.0))
-    put_vector(equation.impulse, (dot(push, normal), dot(push, one), dot(push, two)))
-    equation.friction = friction_of(model, place.first, place.second, slips)
 
 
 @inner
