@@ -415,9 +415,15 @@ def _bend_disc(w1: float, w2: float, soft: float, mu: float, n: float) -> tuple[
 def _bend_together(w: Six, laws: Laws) -> tuple[float, Second, Second, Six]:
     """(1 / s or 0 for none, derivatives of the contact's rows without the dyad, those of the moments', g)."""
     n, slope = _press(w, laws)
+    none = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     if not n > 0.0:
-        none = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        return 0.0, none, none, none
+        if w[0] < 0.0 or w[0] > 0.0 or w[1] != 0.0 or w[2] != 0.0 or w[3] != 0.0 or w[4] != 0.0 or w[5] != 0.0:
+            return 0.0, none, none, none
+        # At rest without a push, as all of a stack is that only its lowest contact stops: there it counts as holding.
+        t = 1.0 / laws[1] if laws[3] > 0.0 else 0.0
+        spin = 1.0 / laws[2] if laws[4] > 0.0 else 0.0
+        roll = 1.0 / laws[2] if laws[5] > 0.0 else 0.0
+        return 1.0 / laws[0], (0.0, 0.0, 0.0, t, 0.0, t), (spin, 0.0, 0.0, roll, 0.0, roll), (1.0, *none[1:])
     t11, t12, t22, g1, g2 = _bend_disc(w[1], w[2], laws[1], laws[3], n)
     spin, _, _, g3, _ = _bend_disc(w[3], 0.0, laws[2], laws[4], n)
     r11, r12, r22, g4, g5 = _bend_disc(w[4], w[5], laws[2], laws[5], n)

@@ -534,3 +534,20 @@ def test_gradient_and_hessian_of_newtons_method_are_derivatives_of_the_potential
     made_here = np.tril(work.hessian[:dof, :dof])
     made_here += np.tril(made_here, -1).T
     np.testing.assert_allclose(made_here, hessian, rtol=0, atol=1e-3 * np.abs(hessian).max())
+
+
+@pytest.mark.parametrize(("torsional", "rolling"), [(1e-3, 0.0), (0.0, 1e-3), (1e-3, 1e-3)])
+def test_a_falling_stack_is_stopped_at_once_by_newtons_method(torsional, rolling):
+    """Ten cubes with four contacts each, of which only those of the lowest one close. Velocities are known to 1e-11 of
+    what the impulses at the bottom would make of one cube, ten times its fall."""
+    touches = []
+    for k in range(10):
+        for x, y in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            corner = np.array([x * R, y * R, 0.0])
+            arms = (corner - [0, 0, R], corner + [0, 0, R])
+            touches.append(Touch(k, k - 1, arms, UP, 0.5, torsional, rolling))
+    cubes = [(MASS, MASS * (2 * R) ** 2 / 6 * np.eye(3), fall(np.zeros(6))) for _ in range(10)]
+    problem = made(cubes, touches)
+    report = run(newton.solve, problem, 6, 1e-11)
+    assert report["converged"] == 1
+    np.testing.assert_allclose(problem.movers["velocity"], 0.0, rtol=0, atol=1e-11 * 10 * G * TICK / R)
