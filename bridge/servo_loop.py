@@ -379,7 +379,7 @@ class Servo:
     def _govern(self, governor: Governor, spent: int) -> None:
         """Write the budget of the next tick into the record, by what this one took."""
         i4 = self._i4
-        contacts = i4[_CONTACTS] + i4[_BODY_CONTACTS]
+        contacts = i4[_CONTACTS] + i4[_BODY_CONTACTS] - i4[_ASLEEP]
         if governor.learn(spent, i4[_UNITS_USED], i4[_SWEEPS_USED], contacts, i4[_ISLANDS]):
             i4[_UNITS] = governor.units
             i4[_SWEEPS] = governor.sweeps
@@ -523,6 +523,7 @@ _UNITS_USED = offset_of(RECORD, "output.report.units_used") // 4
 _SWEEPS_USED = offset_of(RECORD, "output.report.sweeps_used") // 4
 _CONTACTS = offset_of(RECORD, "output.report.contact_count") // 4
 _BODY_CONTACTS = offset_of(RECORD, "output.report.body_contacts") // 4
+_ASLEEP = offset_of(RECORD, "output.report.asleep") // 4
 _ISLANDS = offset_of(RECORD, "output.report.islands") // 4
 _PLANNED = offset_of(RECORD, "timing.planned_ns") // 8
 _STARTED = offset_of(RECORD, "timing.started_ns") // 8

@@ -213,7 +213,7 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 4
+RECORD_VERSION = 5
 
 BODY_SAMPLE = np.dtype(
     [

@@ -15,14 +15,14 @@ from rtcore.collision.near_features import list_again, list_near
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_contacts import update_pair_contacts
 from rtcore.collision.pair_slots import match_pairs
-from rtcore.collision.pair_state import move_front, reset_front
+from rtcore.collision.pair_state import move_front, move_on, reset_front
 from rtcore.dynamics.constrained import constrain, load_movers
 from rtcore.dynamics.groups import group_of, join_near
 from rtcore.dynamics.moving import NOTHING, account, kick, move_by_velocity, place_bodies
 from rtcore.dynamics.position_pass import bend_ways, open_contacts
 from rtcore.dynamics.stalls import shorten_ways
 from rtcore.kernels import inner
-from rtcore.motion import SCREW, between, copy_motion, from_twist, from_velocity, path_bound, pose, still
+from rtcore.motion import SCREW, STILL, between, copy_motion, from_twist, from_velocity, path_bound, pose, still
 from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, scaled, vector
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED
 
@@ -176,7 +176,7 @@ def _move_together(model: tuple, state: tuple, wanted: np.void, budget: np.void,
     if bend_ways(model, state, report):
         move_by_velocity(model, state)
         _move_tool(model, state)
-    if open_contacts(model, state, report):
+    if open_contacts(model, state, budget, report):
         move_by_velocity(model, state)
         _move_tool(model, state)
 
@@ -267,6 +267,9 @@ def _ask_pair(
     query = scratch.query
     hit = scratch.hit
     times = state.pairs.times
+    if state.motions[first].kind == STILL and state.motions[second].kind == STILL:
+        move_on(front)
+        return units
     copy_motion(scratch.relative.first, state.motions[first])
     copy_motion(scratch.relative.second, state.motions[second])
     query.limit = times[group]

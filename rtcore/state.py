@@ -87,6 +87,10 @@ class Pairs(NamedTuple):
     """(n_bodies + 2,) i4: where the contacts of each island begin, and end; nothing in it survives a step."""
     carried: np.ndarray
     """(n_bodies + 1,) i4: 1 for a body that a contact pushes in this step; nothing in it survives a step."""
+    asleep: np.ndarray
+    """(n_bodies + 1,) i4: 1 for a free body that sleeps in this step; nothing in it survives a step."""
+    held: np.ndarray
+    """(n_bodies + 1,) i4: contacts of each body with others; nothing in it survives a step."""
     struck: np.ndarray
     """(n_bodies + 1,) f8: share of this step after which a body bounces, above 1: it does not; nothing survives."""
     approach: np.ndarray
@@ -243,6 +247,8 @@ def _make_pairs(model: Model, contacts: int) -> Pairs:
         groups=np.zeros(n + 1, np.int32),
         bounds=np.zeros(n + 2, np.int32),
         carried=np.zeros(n + 1, np.int32),
+        asleep=np.zeros(n + 1, np.int32),
+        held=np.zeros(n + 1, np.int32),
         struck=np.zeros(n + 1),
         approach=np.zeros((n + 1, 6)),
         bent=np.zeros(n + 1, np.int32),

@@ -65,7 +65,7 @@ def _begin(model: tuple, state: tuple, step_input: np.void, report: np.void) -> 
     report.body_contacts = 0
     report.islands = 0
     report.stopped = 0
-    report.padding = 0
+    report.asleep = 0
 
 
 @inner

@@ -439,6 +439,8 @@ PAIR = np.dtype(
         ("second", "i4"),
         ("count", "i4"),  # of contacts
         ("complete", "i4"),  # 1: they are all that there were when they were listed
+        ("fresh", "i4"),  # 1: they are not those of the last step, carried along
+        ("padding", "i4"),
     ],
     align=True,
 )
@@ -579,9 +581,9 @@ STEP_REPORT = np.dtype(
         ("sweeps_used", "i4"),
         ("degraded", "i4"),  # DEGRADED_* bits
         ("body_contacts", "i4"),  # of bodies with each other
-        ("islands", "i4"),  # of bodies that contacts join
+        ("islands", "i4"),  # of bodies that contacts join, those that sleep left out
         ("stopped", "i4"),  # moving bodies that were stopped early
-        ("padding", "i4"),
+        ("asleep", "i4"),  # of those contacts: held what rests, and were not solved again
     ],
     align=True,
 )

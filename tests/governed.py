@@ -11,7 +11,7 @@ def learn(one: Governor, spent_ns: int, report: np.void) -> None:
         spent_ns,
         int(report["units_used"]),
         int(report["sweeps_used"]),
-        int(report["contact_count"] + report["body_contacts"]),
+        int(report["contact_count"] + report["body_contacts"] - report["asleep"]),
         int(report["islands"]),
     )
 

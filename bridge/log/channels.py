@@ -118,7 +118,11 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
         "of poses and velocities of all bodies that move, after the tick; decimal text, because it uses 64 bits",
     ),
     "output.report.body_contacts": ("", "contacts of bodies with each other"),
-    "output.report.islands": ("", "groups of bodies that contacts join"),
+    "output.report.asleep": ("", "contacts of bodies at rest that were not solved again, of body_contacts"),
+    "output.report.islands": (
+        "",
+        "groups of bodies that contacts join, less those that were not solved again",
+    ),
     "output.report.stopped": ("", "bodies that were stopped before the end of their motion"),
     "output.report.path": ("m", "way points of the tip centre in this tick, scene, the start included"),
     "output.report.path_count": ("", "way points"),

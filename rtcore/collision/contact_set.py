@@ -6,10 +6,10 @@
    a solid is no contact either, so that there are none where the tool is inside of one. Where a triangle without area
    or an edge of more than two faces hides what is beside it, a ghost may stay.
 2. A pair that was listed several times, for each face around a feature or in several turns, is merged.
-3. What is left is put into groups of one body and much the same normal. Of each group the deepest contact is kept, then
-   the one that is the deepest halfway through the step where bodies roll, then those that span most of its area in the plane
-   square to the normal (all that matters for the forces and torques that a group of parallel contacts can carry), then
-   those that a small tilt would make the deepest.
+3. What is left is put into groups of one body and much the same normal. Of each group the deepest contact is kept,
+   then the one that is the deepest halfway through the step where bodies roll, then those that span most of its area in
+   the plane square to the normal (all that matters for the forces and torques that a group of parallel contacts can
+   carry), then those that a small tilt would make the deepest.
 
 What was in the table before is preferred throughout, so that noise or even sliding does not make contacts flicker.
 Source: ghost contacts as local minima that fail: Lin and Canny 1991 (Voronoi regions of features); hull by distance:

@@ -57,7 +57,10 @@ def update_pair_contacts(model: tuple, state: tuple, units: int, report: np.void
         row = pairs.order[at]
         pair = pairs.rows[row]
         moved = pair.front.travelled + pair.front.ahead - pair.listed
+        before = pair.count
+        pair.fresh = 0
         if pair.complete == 0 or not moved <= riding:
+            pair.fresh = 1
             if left > 0:
                 left = _list(model, state, row, left)
             if pair.complete == 0:
@@ -68,6 +71,8 @@ def update_pair_contacts(model: tuple, state: tuple, units: int, report: np.void
                 _carry(model, state, pair)
         else:
             _carry(model, state, pair)
+        if pair.count != before:
+            pair.fresh = 1
         at = at + 1 if at + 1 < table.count else 0
     return max(left, 0)
 

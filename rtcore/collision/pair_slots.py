@@ -19,6 +19,8 @@ def forget(pair: Any) -> None:
     pair.second = -1
     pair.listed = 0.0
     pair.complete = 0
+    pair.fresh = 0
+    pair.padding = 0
     front = pair.front
     front.first_root = front.second_root = 0
     front.travelled = front.ahead = front.drift = front.speed = front.pace = 0.0

@@ -73,6 +73,15 @@ def reset_front(front: Any, entries: Any) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def move_on(front: Any) -> None:
+    """Tell a front of a step in which neither of its bodies moves, in the place of a query."""
+    front.travelled += front.ahead
+    front.ahead = 0.0
+    front.speed = 0.0
+    front.drift = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def move_front(front: Any, time: float) -> None:
     """Tell a front how far the motion of its last query was carried out: up to `time` (u, at most the time allowed).
 

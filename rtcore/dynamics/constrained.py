@@ -14,8 +14,11 @@ from typing import Any
 from numba import njit
 
 from rtcore.dynamics.contact_rows import (
+    ITERATION,
     collect_contacts,
     is_tool_alone,
+    most_sweeps,
+    newton_iterations,
     normal_of,
     rows_of_island,
     write_equations,
@@ -25,6 +28,7 @@ from rtcore.dynamics.flight import fall, fly_on, load_impacts
 from rtcore.dynamics.held_tool import load_tool, store_tool
 from rtcore.dynamics.restitution import limit_gain, limit_rebound, want_rebound
 from rtcore.dynamics.rigid_body import load_mover, set_velocity, store_mover
+from rtcore.dynamics.sleep import QUIET, find_sleepers
 from rtcore.kernels import inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
@@ -45,8 +49,6 @@ FINE = 1e-11
 """... and where several bodies hang together: it is relative to the largest impulses, which are those of the heavy."""
 UNSURE = 100.0
 """Times what the solve left undone by which a contact must move to count as sliding."""
-ITERATION = 10
-"""Sweeps that one iteration of Newton's method counts for."""
 QUICK = 30
 """Sweeps after which an island of one body is left to Newton's method."""
 SQUEEZE = 4.0
@@ -68,6 +70,7 @@ def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any)
     """
     for body_id in range(len(state.pairs.carried)):
         state.pairs.carried[body_id] = 0
+    find_sleepers(model, state, report)
     collect_contacts(model, state, wanted, report)
     write_equations(model, state, report)
     load_impacts(model, state, report)
@@ -77,14 +80,13 @@ def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any)
         report.degraded |= DEGRADED_CONTACTS
     free_velocity(problem)
     count = int(problem.size[0].contacts)
-    sweeps = max(budget.visits // max(count, 1), 1)
+    sweeps = most_sweeps(budget, count)
+    iterations = newton_iterations(budget, count)
     held = max(budget.sweeps, 1)
-    if budget.visits == 0:
-        sweeps = held
     for island in range(report.islands):
         first, last = rows_of_island(state.pairs.bounds, count, island)
         if first < last:
-            _solve(model, state, wanted, first, last, sweeps, held, report)
+            _solve(model, state, wanted, first, last, sweeps, iterations, held, report)
     _store(model, state)
 
 
@@ -122,19 +124,21 @@ def _push_along(mover: Any, velocity: Any) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _solve(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, held: int, report: Any) -> None:
+def _solve(
+    model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, iterations: int, held: int, report: Any
+) -> None:
     """Solve the island of the contacts first .. last - 1, and apply its impulses to the movers."""
     pairs = state.pairs
     problem = state.problem
     result = state.solver_reports[0]
     _tame(problem, pairs, wanted, model.world[0].dt, first, last)
     _drop_vain_start(problem, first, last)
-    _iterate(model, state, wanted, first, last, sweeps, held, report)
+    _iterate(model, state, wanted, first, last, sweeps, iterations, held, report)
     left = result.residual
     undone = result.converged == 0
     if _bounces(pairs, first, last):
         want_rebound(problem, pairs.impacts, first, last)
-        _iterate(model, state, wanted, first, last, sweeps, held, report)
+        _iterate(model, state, wanted, first, last, sweeps, iterations, held, report)
         limit_rebound(problem, pairs.impacts, first, last)
         left = max(left, result.residual)
         undone |= result.converged == 0
@@ -143,35 +147,49 @@ def _solve(model: tuple, state: tuple, wanted: Any, first: int, last: int, sweep
     if undone:
         report.degraded |= DEGRADED_SOLVER
     apply_impulses(problem, first, last)
+    _keep_residual(state, first, last, left, undone)
     residual = left * _largest_free(problem, first, last) * model.world[0].dt
     if _note(model, state, wanted, first, last, residual, report):
         report.residual = residual
     report.body_residual = max(report.body_residual, left)
 
 
+@inner
+def _keep_residual(state: tuple, first: int, last: int, residual: float, undone: bool) -> None:
+    """Write down how well the bodies of an island are held; what is not solved does not fall asleep."""
+    for i in range(first, last):
+        place = state.pairs.places[1, i]
+        for side in range(2):
+            velocity = state.velocities[place.first if side == 0 else place.second]
+            velocity.residual = residual
+            if undone:
+                velocity.quiet = 0
+
+
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _iterate(
-    model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, held: int, report: Any
+    model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, iterations: int, held: int, report: Any
 ) -> None:
     """Solve an island from the impulses that it holds: the tool alone, or a body alone, by sweeps; others by Newton.
 
-    Sweeps carry a load through a stack by a body each, where Newton's method needs an iteration for what rests. The
-    tool among what does not move may be wedged by friction: NNCG's sweeps then end, and do not squeeze without bound.
+    With too few iterations for Newton's method all are solved by sweeps, which come nearer from step to step. They
+    carry a load through a stack by a body each, where Newton's method needs an iteration for what rests. The tool among
+    what does not move may be wedged by friction: NNCG's sweeps then end, and do not squeeze without bound.
     """
     problem = state.problem
     settings = state.solver_settings[0]
     result = state.solver_reports[0]
     alone = is_tool_alone(model, state, first, last)
-    if alone or not _joins_bodies(model, state.pairs, wanted, first, last):
+    if alone or iterations == 0 or not _joins_bodies(model, state.pairs, wanted, first, last):
         settings.tolerance = TOLERANCE if alone else FINE
-        settings.sweeps = min(sweeps, held if alone else QUICK)
+        settings.sweeps = min(sweeps, held) if alone else (min(sweeps, QUICK) if iterations > 0 else sweeps)
         solve_nncg(problem, first, last, settings, state.solver_work, result)
         report.sweeps_used += result.sweeps_used
-        if alone or result.converged != 0:
+        if alone or iterations == 0 or result.converged != 0:
             return
         _drop_vain_start(problem, first, last)
     settings.tolerance = FINE
-    settings.sweeps = max(sweeps // ITERATION, 1)
+    settings.sweeps = iterations
     newton.solve(problem, first, last, settings, state.newton_work, result)
     report.sweeps_used += ITERATION * result.sweeps_used
 
@@ -340,7 +358,7 @@ def _store(model: tuple, state: tuple) -> None:
     tool = len(model.bodies)
     movers = state.pairs.movers
     for body_id in range(tool):
-        if movers[body_id] >= 0 and model.bodies[body_id].kind == FREE:
+        if movers[body_id] >= 0 and model.bodies[body_id].kind == FREE and state.pairs.asleep[body_id] == 0:
             mover = state.problem.movers[movers[body_id]]
             velocity = state.velocities[body_id]
             store_mover(velocity, mover, state.poses[body_id], model.inertias[body_id])
@@ -352,4 +370,5 @@ def _store(model: tuple, state: tuple) -> None:
                 set_velocity(velocity, state.poses[body_id], model.inertias[body_id], NOTHING, NOTHING)
                 put_vector(mover.velocity[:3], NOTHING)
                 put_vector(mover.velocity[3:], NOTHING)
+                velocity.quiet = min(velocity.quiet + 1, QUIET)
     store_tool(state.velocities[tool], state.proxy[0], model.inertias[tool], state.problem.movers[movers[tool]])

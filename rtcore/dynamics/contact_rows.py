@@ -30,6 +30,26 @@ from rtcore.spatial import (
 )
 from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, FREE
 
+ITERATION = 10
+"""Sweeps that one iteration of Newton's method counts for."""
+LEAST_ITERATIONS = 4
+"""Iterations below which sweeps do more."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def most_sweeps(budget: Any, contacts: int) -> int:
+    """How often all contacts of a step may be visited by what a BUDGET has, once at least."""
+    if budget.visits == 0:
+        return max(budget.sweeps, 1)
+    return max(budget.visits // max(contacts, 1), 1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def newton_iterations(budget: Any, contacts: int) -> int:
+    """How many iterations of Newton's method these are; 0 where they are too few for it to come to anything."""
+    iterations = most_sweeps(budget, contacts) // ITERATION
+    return iterations if iterations >= LEAST_ITERATIONS else 0
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def yields(model: tuple, wanted: Any, body_id: int) -> bool:
@@ -58,6 +78,8 @@ def collect_contacts(model: tuple, state: tuple, wanted: Any, report: Any) -> No
     for k in range(pairs.table[0].count):
         row = pairs.order[k]
         pair = pairs.rows[row]
+        if pairs.asleep[pair.first] != 0 or pairs.asleep[pair.second] != 0:
+            continue
         for i in range(pair.count):
             count = _add(model, groups, wanted, found, count, row, i, pair.first, pair.second, report)
     pairs.table[0].contacts = count

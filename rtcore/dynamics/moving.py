@@ -22,6 +22,7 @@ from rtcore.dynamics.rigid_body import (
     potential_energy,
     set_velocity,
 )
+from rtcore.dynamics.sleep import stands
 from rtcore.dynamics.stalls import note_stall
 from rtcore.kernels import inner
 from rtcore.motion import SCREW, from_twist, from_velocity, still
@@ -49,6 +50,8 @@ def kick(model: tuple, state: tuple) -> None:
     gravity = vector(world.gravity)
     for body_id in range(len(model.bodies)):
         if model.bodies[body_id].kind == FREE:
+            if not stands(state.velocities[body_id]):
+                state.velocities[body_id].quiet = 0
             # fmt: off
             free_motion(
                 state.velocities[body_id], state.poses[body_id], model.inertias[body_id], gravity, NOTHING, NOTHING,
@@ -74,6 +77,9 @@ def move_by_velocity(model: tuple, state: tuple) -> None:
             still(motion, position, orientation)
             continue
         velocity = state.problem.movers[movers[body_id]].velocity
+        if not velocity.any():
+            still(motion, position, orientation)
+            continue
         shift = scaled(vector(velocity[:3]), dt)
         turn = scaled(vector(velocity[3:]), dt)
         centre = centre_of_mass(pose, model.inertias[body_id])
@@ -93,7 +99,7 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
     report.body_fraction = 1.0
     report.stopped = 0
     for body_id in range(len(model.bodies)):
-        if movers[body_id] < 0:
+        if movers[body_id] < 0 or state.pairs.asleep[body_id] != 0:
             continue
         u = state.pairs.times[body_id]
         motion = state.motions[body_id]

@@ -20,7 +20,7 @@ from numba import njit
 
 from rtcore import motion as screws
 from rtcore.collision.features import FACE
-from rtcore.dynamics.contact_rows import gap_of, is_tool_alone, rows_of_island
+from rtcore.dynamics.contact_rows import gap_of, is_tool_alone, newton_iterations, rows_of_island
 from rtcore.kernels import inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
@@ -58,23 +58,25 @@ lacks nothing yields nothing."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def open_contacts(model: tuple, state: tuple, report: Any) -> bool:
+def open_contacts(model: tuple, state: tuple, budget: Any, report: Any) -> bool:
     """Add to the velocities of the movers what the motions of this step lack, and say whether anything was added.
 
-    model: Model; state: State with the contact problem of this step solved and the motions that follow from it; report:
-    STEP_REPORT. The movers then hold the velocities of the motions, bodies keep their own.
+    model: Model; state: State with the contact problem of this step solved and the motions that follow from it; budget:
+    BUDGET: bodies whose contacts it does not suffice for stay as near as they are; report: STEP_REPORT. The movers then
+    hold the velocities of the motions, bodies keep their own.
     """
     count = int(state.problem.size[0].contacts)
+    iterations = min(newton_iterations(budget, count), ITERATIONS)
     opened = False
     for island in range(report.islands):
         first, last = rows_of_island(state.pairs.bounds, count, island)
         if first < last:
-            opened |= _open_island(model, state, first, last, report)
+            opened |= _open_island(model, state, first, last, iterations, report)
     return opened
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any) -> bool:
+def _open_island(model: tuple, state: tuple, first: int, last: int, iterations: int, report: Any) -> bool:
     world = model.world[0]
     problem = state.problem
     alone = is_tool_alone(model, state, first, last)
@@ -89,7 +91,7 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any)
         lacks = world.eps_safety - gap if alone else -spare
         missing |= lacks > DEADBAND * world.eps_safety
         put_vector(equation.free, (max(spare, -world.eps_break) / world.dt, 0.0, 0.0))
-    if not missing:
+    if not missing or (iterations == 0 and not alone):
         return False
     for i in range(first, last):
         equation = problem.equations[i]
@@ -109,11 +111,14 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, report: Any)
         settings.sweeps = SWEEPS
         solve_nncg(problem, first, last, settings, state.solver_work, result)
     else:
-        settings.sweeps = ITERATIONS
+        settings.sweeps = iterations
         newton.solve(problem, first, last, settings, state.newton_work, result)
         if result.residual > GOOD:
             return False
     apply_impulses(problem, first, last)
+    for i in range(first, last):
+        state.velocities[state.pairs.places[1, i].first].quiet = 0
+        state.velocities[state.pairs.places[1, i].second].quiet = 0
     return True
 
 

@@ -66,7 +66,11 @@ BODY_VELOCITY = np.dtype(
         ("angular", "f8", 3),  # scene, rad/s; follows from the momentum and the orientation
         ("momentum", "f8", 3),  # angular, about the centre of mass, scene, N m s
         ("loaded", "f8", 3),  # angular velocity that the contact solver was last given, scene, rad/s
-        ("stalls", "i8"),  # steps that hardly brought it forward, see rtcore.dynamics.stalls
+        ("residual", "f8"),  # natural-map residual of the contacts that it was last held by
+        ("stalls", "i4"),  # steps that hardly brought it forward, see rtcore.dynamics.stalls
+        ("quiet", "i4"),  # steps at rest, see rtcore.dynamics.sleep
+        ("held", "i4"),  # contacts with other bodies in the last step
+        ("padding", "i4"),
     ],
     align=True,
 )
