@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from rtcore.tables import DEGRADED_SOLVER
-from tools.scenes.bodies import EPS, Solid, World, block, floor, icosphere, turned, wheel
+from tools.scenes.bodies import EPS, FULL, Solid, World, block, floor, icosphere, turned, wheel
 
 G = 9.81
 GAP = EPS[1]
@@ -34,7 +34,7 @@ def resting_wheel() -> World:
     low = -float(mesh.vertices[:, 2].min())
     held = Solid(mesh, (low + GAP) * normal, turn, mass=1.0, friction=0.8, rolling=1e-2)
     world = World([slab, held])
-    world.run(50)
+    world.run(10)
     return world
 
 
@@ -77,7 +77,7 @@ def test_a_scene_without_coefficients_has_the_room_that_it_always_had():
 def test_what_a_moment_holds_is_remembered_with_its_contact():
     world = resting_wheel()
     before = world.state.poses.tobytes()
-    world.run(20)
+    world.run(5)
     assert world.state.poses.tobytes() == before and world.report["sweeps_used"] == 0
     pair = world.state.pairs.rows[world.state.pairs.order[0]]
     contacts = pair["contacts"][: pair["count"]]
@@ -131,6 +131,18 @@ def test_a_heap_of_balls_and_boxes_is_solved_and_gains_nothing(torsional, rollin
     # Sweeps of the last resort end above FINE now and then, as without moments: in one of a hundred steps above 1e-6.
     assert np.quantile(ledger.residual, 0.99) < 1e-6 and max(ledger.residual) < 1e-3
     assert ledger.degraded & ~DEGRADED_SOLVER == 0
+
+
+def test_a_tower_that_resists_stands_with_the_budget_of_a_daemon():
+    cube = block(0.1, 0.1, 0.1)
+    places = [(0.0, 0.0, 0.05 + GAP + k * (0.1 + GAP)) for k in range(10)]
+    cubes = [Solid(cube, place, mass=1.0, torsional=1e-3, rolling=1e-3) for place in places]
+    world = World([floor(0.5, torsional=1e-3, rolling=1e-3), *cubes], budget=FULL)
+    world.step()
+    assert rows(world) == (40, 40) and world.report["body_residual"] < 1e-10
+    before = world.state.poses.tobytes()
+    world.run(20)
+    assert world.state.poses.tobytes() == before and world.report["sweeps_used"] == 0
 
 
 def test_the_same_heap_gives_the_same_bits():
