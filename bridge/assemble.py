@@ -143,6 +143,8 @@ def assemble(
             inertia=free_inertia(body, slowest) if body.config.motion == "free" else None,
             restitution=body.config.restitution,
             rest_speed=slowest,
+            torsional_friction=body.config.torsional_friction,
+            rolling_friction=body.config.rolling_friction,
             velocity=(*body.config.velocity, *body.config.angular_velocity),
         )
     tool = tool_mesh(config, base_directory, notes)

@@ -167,6 +167,11 @@ class Body(Shape):
     """Coulomb coefficient at rest"""
     friction_kinetic: NonNegative = 0.3
     """Coulomb coefficient while sliding; not above friction_static"""
+    torsional_friction: NonNegative = 0.0
+    """Largest moment against spinning about the normal, per normal force, m; of two bodies the geometric mean counts,
+    against the tool that of the body. Felt by a mesh tool that yields, and by bodies that move"""
+    rolling_friction: NonNegative = 0.0
+    """Largest moment against rolling, per normal force, m; of two bodies as above"""
     restitution: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Speed after an impact by the speed before; of two bodies the larger one counts"""
     density: Positive = 1000.0

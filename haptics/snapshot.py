@@ -28,7 +28,7 @@ from rtcore.tables import (
     PROXY,
 )
 
-SNAPSHOT_VERSION = 3
+SNAPSHOT_VERSION = 4
 
 HEADER = np.dtype(
     [

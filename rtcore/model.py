@@ -171,14 +171,16 @@ class ModelBuilder:
         inertia: np.void | None = None,
         restitution: float = 0.0,
         rest_speed: float = REST_SPEED,
+        torsional_friction: float = 0.0,
+        rolling_friction: float = 0.0,
         velocity: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     ) -> int:
         """Add a body that shows a mesh at a pose (mesh frame to scene; m, xyzw) and return its body_id.
 
-        Friction coefficients are Coulomb's, 0 <= kinetic <= static. A FREE body needs an inertia (BODY_INERTIA, see
-        rtcore.dynamics.inertia), which holds its restitution and rest speed too; of other kinds those are given here.
-        velocity: (6,) of the centre of mass (a KINEMATIC body: of the mesh's origin) in m/s and angular in rad/s, scene
-        axes, at load.
+        Friction coefficients are Coulomb's, 0 <= kinetic <= static; torsional and rolling ones are moments per normal
+        force, m. A FREE body needs an inertia (BODY_INERTIA, see rtcore.dynamics.inertia), which holds its restitution
+        and rest speed too; of other kinds those are given here. velocity: (6,) of the centre of mass (a KINEMATIC
+        body: of the mesh's origin) in m/s and angular in rad/s, scene axes, at load.
         Raises ValueError that names the wrong value.
         """
         if not 0 <= mesh_id < len(self._nodes):
@@ -196,6 +198,8 @@ class ModelBuilder:
             raise ValueError("a body that has a velocity must be FREE or KINEMATIC")
         if (kind == FREE) != (inertia is not None):
             raise ValueError("a FREE body needs an inertia, and no other one has any")
+        torsional = _number(torsional_friction, "torsional friction", 0.0)
+        rolling = _number(rolling_friction, "rolling friction", 0.0)
         bounce = np.zeros(1, BODY_INERTIA)[0]
         bounce["axes"][3] = 1.0
         bounce["restitution"] = _number(restitution, "restitution", 0.0)
@@ -204,7 +208,7 @@ class ModelBuilder:
             raise ValueError(f"restitution must be between 0 and 1, given {restitution!r}")
         place = _vector(position, "body position")
         turn = unit_quaternion(orientation, "body orientation")
-        self._bodies.append((place, turn, moves, static, kinetic, mesh_id, kind))
+        self._bodies.append((place, turn, moves, static, kinetic, torsional, rolling, mesh_id, kind))
         self._inertias.append(bounce if inertia is None else inertia)
         return len(self._bodies) - 1
 

@@ -52,7 +52,8 @@ PAIR_ENTRIES = 1 << 18
 LEAST_PAIR_FRONT = 256
 """... but each pair gets at least as many."""
 CONTACTS_PER_BODY = 16
-"""Contacts that there is room for, per body that moves, besides those of the tool."""
+"""Contacts that there is room for, per body that moves, besides those of the tool; where a body of the scene resists
+spinning or rolling, for the moments of as many too."""
 BLOCKS_PER_CONTACT = 32
 """Blocks of the Delassus operator that there is room for, per contact of bodies..."""
 LEAST_BLOCKS = 1 << 18
@@ -166,8 +167,9 @@ def make_state(
     with_mesh = tool_mesh_id >= 0
     yields = float(model.world["turning"][0]) > 0.0
     moving = moving_bodies(model.bodies)
-    contacts = (MAX_CONTACTS + CONTACTS_PER_BODY * len(moving)) if yields else 0
-    blocks = MAX_CONTACTS**2 + BLOCKS_PER_CONTACT * CONTACTS_PER_BODY * len(moving)
+    rows = 2 if model.bodies["torsional"].any() or model.bodies["rolling"].any() else 1
+    contacts = rows * (MAX_CONTACTS + CONTACTS_PER_BODY * len(moving)) if yields else 0
+    blocks = rows**2 * (MAX_CONTACTS**2 + BLOCKS_PER_CONTACT * CONTACTS_PER_BODY * len(moving))
     blocks = max(blocks, min(contacts**2, LEAST_BLOCKS))
     problem = make_problem(len(moving) + 1, contacts, blocks if yields else 0)
     state = State(

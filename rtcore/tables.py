@@ -329,6 +329,8 @@ BODY = np.dtype(
         ("velocity", "f8", 6),  # at load, of the centre of mass, m/s, and angular, rad/s; scene axes
         ("friction_static", "f8"),
         ("friction_kinetic", "f8"),
+        ("torsional", "f8"),  # largest moment about the normal per force along it, m
+        ("rolling", "f8"),  # largest moment about the tangents per force along the normal, m
         ("mesh_id", "i4"),
         ("kind", "i4"),
     ],
@@ -377,6 +379,7 @@ CONTACT_KEY = np.dtype(
     [
         ("normal", "f8", 3),  # unit, scene
         ("push", "f8", 3),  # impulse on the second body, scene, N s
+        ("moment", "f8", 3),  # friction moment on it, scene, N m s
         ("body_id", "i4"),
         ("first_triangle", "i4"),  # of the body and of the tool, as in PROXIMITY
         ("second_triangle", "i4"),
@@ -414,6 +417,7 @@ BODY_CONTACT = np.dtype(
         ("point_second", "f8", 3),  # of the second's, its frame, m
         ("normal", "f8", 3),  # unit, from the first to the second, frame of the first
         ("push", "f8", 3),  # impulse on the second body in the last step, scene, N s
+        ("moment", "f8", 3),  # friction moment on it in the last step, scene, N m s
         ("gap", "f8"),  # at the start of this step, m
         ("first_triangle", "i4"),  # this and the next ones as in PROXIMITY
         ("second_triangle", "i4"),
@@ -459,16 +463,18 @@ CONTACT_PLACE = np.dtype(
         ("row", "i4"),  # of its contacts; of the tool's in the report
         ("first", "i4"),  # bodies; the tool's number is that of bodies in all
         ("second", "i4"),
+        ("moments", "i4"),  # 1: the friction moments of the contact in the row before
     ],
     align=True,
 )
-"""Where a contact of this step is kept."""
+"""Where a contact of this step is kept. One that resists spinning or rolling has a second row, see `moments`."""
 
 CONTACT_CANDIDATE = np.dtype(
     [
         ("point", "f8", 3),  # as in CONTACT
         ("normal", "f8", 3),
         ("push", "f8", 3),  # of the last step, N s; zero for a new one
+        ("moment", "f8", 3),  # of the last step, N m s
         ("gap", "f8"),
         ("rank", "f8"),  # the gap, a little less for what was in the table before, m
         ("x", "f8"),  # place in the plane of its group, m
@@ -658,17 +664,23 @@ CONTACT_EQUATION = np.dtype(
         ("impulse", "f8", 3),  # along the same axes, N s: warm start, then the solution
         ("velocity", "f8", 3),  # relative velocity, less what is wanted of it, that belongs to the impulse, m/s
         ("compliance", "f8", 3),  # relative velocity that each unit of the same impulse makes besides, m/(N s^2) = 1/kg
-        ("friction", "f8"),  # coefficient of Coulomb's law, >= 0
+        ("friction", "f8"),  # coefficient of Coulomb's law, >= 0; of moments: about the normal, m
+        ("rolling", "f8"),  # of moments: coefficient about the tangents, m
         ("first", "i4"),  # rows of the movers; -1: nothing that moves
         ("second", "i4"),
         ("block_first", "i4"),  # its row of blocks of the Delassus operator, in the order of their columns
         ("block_count", "i4"),
         ("diagonal", "i4"),  # the one of its own
-        ("padding", "i4"),
+        ("parent", "i4"),  # -1: a contact; else the contact, in the row before, whose friction moments these are
     ],
     align=True,
 )
-"""One contact with friction: velocity = W impulse + free, impulse in the friction cone, no impulse where it opens."""
+"""One contact with friction: velocity = W impulse + free, impulse in the friction cone, no impulse where it opens.
+
+Or what resists spinning and rolling at the contact in the row before, see rtcore.solvers.rolling: velocities are
+angular, rad/s, impulses moments, N m s, compliance is 1/(kg m^2). The Gauss-Seidel solvers, Newton's method and the
+natural-map residual know such rows.
+"""
 
 DELASSUS_BLOCK = np.dtype([("values", "f8", (3, 3)), ("column", "i4"), ("padding", "i4")], align=True)
 """What the impulse of one contact (its row in the equations) adds to the relative velocity of another, 1/kg."""

@@ -30,23 +30,26 @@ def box(*size: float) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(mesh.vertices, float), np.asarray(mesh.faces)
 
 
-def scene() -> Model:
+def scene(torsional: float = 0.0, rolling: float = 0.0) -> Model:
     """A table, three free boxes (two on each other, one that falls onto them), a sled that pushes, a held plate.
 
-    The top of the table is z = 0; the tool is a box too. What moves is in between what does not.
+    The top of the table is z = 0; the tool is a box too. What moves is in between what does not. torsional, rolling:
+    friction moments of the table and of the free boxes, m.
     """
     builder = ModelBuilder()
     table, cube = box(0.4, 0.4, 0.04), box(EDGE, EDGE, EDGE)
     table_id, cube_id = (builder.add_mesh(*build_tree(*mesh)) for mesh in (table, cube))
     inertia = mesh_inertia(*cube, 600.0, restitution=0.3)
     half = 0.5 * EDGE + EPS[1]
-    builder.add_body(table_id, (0.0, 0.0, -0.02), friction_static=0.5, friction_kinetic=0.4)
-    builder.add_body(cube_id, (0.0, 0.0, half), kind=FREE, inertia=inertia)
+    resists = {"torsional_friction": torsional, "rolling_friction": rolling}
+    builder.add_body(table_id, (0.0, 0.0, -0.02), friction_static=0.5, friction_kinetic=0.4, **resists)
+    builder.add_body(cube_id, (0.0, 0.0, half), kind=FREE, inertia=inertia, **resists)
     builder.add_body(cube_id, (0.15, 0.15, 0.2), kind=HELD)
-    builder.add_body(cube_id, (0.004, 0.002, 3.0 * half), kind=FREE, inertia=inertia)
+    builder.add_body(cube_id, (0.004, 0.002, 3.0 * half), kind=FREE, inertia=inertia, **resists)
     builder.add_body(cube_id, (0.12, 0.0, half + 1e-4), kind=KINEMATIC, velocity=(-0.05, 0.0, 0.0, 0.0, 0.0, 0.1))
     tilted = (0.2, 0.1, 0.0, 0.97)
-    builder.add_body(cube_id, (0.01, -0.005, 0.12), tilted, kind=FREE, inertia=inertia, velocity=(0, 0, 0, 3, 1, 2))
+    spun = (0, 0, 0, 3, 1, 2)
+    builder.add_body(cube_id, (0.01, -0.005, 0.12), tilted, kind=FREE, inertia=inertia, velocity=spun, **resists)
     return builder.build(0.0, (0.0, 0.0, 0.0), *EPS, tool_mesh_id=cube_id, turning=TURNING, gravity=(0.0, 0.0, -9.81))
 
 

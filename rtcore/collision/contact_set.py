@@ -219,6 +219,7 @@ def _collect(world: Any, triangles: Any, poses: Any, tool: Quaternion, proximiti
         candidate.picked = 0
         candidate.known, candidate.age, before = _recall(memory, row, normal)
         put_vector(candidate.push, vector(memory.rows[before].push) if before >= 0 else (0.0, 0.0, 0.0))
+        put_vector(candidate.moment, vector(memory.rows[before].moment) if before >= 0 else (0.0, 0.0, 0.0))
         candidate.slipped = memory.rows[before].slipped if before >= 0 else _slipping(memory, row.body_id)
         candidate.rank = row.distance - (SAME_GAP * world.eps_safety if candidate.known > 0 else 0.0)
     return count
@@ -531,6 +532,7 @@ def _remember(memory: Any, work: Any, count: int, groups: int) -> None:
         key = memory.rows[i]
         put_vector(key.normal, (0.0, 0.0, 0.0))
         put_vector(key.push, (0.0, 0.0, 0.0))
+        put_vector(key.moment, (0.0, 0.0, 0.0))
         key.body_id = key.first_triangle = key.second_triangle = 0
         key.first_feature = key.second_feature = key.age = key.slipped = 0
     memory.count = count
@@ -541,6 +543,7 @@ def _remember(memory: Any, work: Any, count: int, groups: int) -> None:
 def _put_key(key: Any, candidate: Any) -> None:
     put_vector(key.normal, vector(candidate.normal))
     put_vector(key.push, vector(candidate.push))
+    put_vector(key.moment, vector(candidate.moment))
     key.body_id = candidate.body_id
     key.first_triangle = candidate.first_triangle
     key.second_triangle = candidate.second_triangle

@@ -90,7 +90,8 @@ def _carry(model: tuple, state: tuple, pair: Any) -> None:
         way = subtract(to_scene(second, vector(contact.point_second)), to_scene(first, vector(contact.point_first)))
         contact.gap = dot(way, normal)
         if contact.gap < model.world[0].eps_break:
-            pair.contacts[kept] = pair.contacts[i]
+            if kept < i:
+                pair.contacts[kept] = pair.contacts[i]
             pair.contacts[kept].age = min(pair.contacts[kept].age, 2**31 - 2) + 1
             kept += 1
     drop_contacts(pair, kept)
@@ -147,6 +148,7 @@ def _list(model: tuple, state: tuple, row: int, units: int) -> int:
         put_vector(contact.point_second, to_body(second, add(point, scaled(normal, candidate.gap))))
         put_vector(contact.normal, rotate(back, normal))
         put_vector(contact.push, vector(candidate.push))
+        put_vector(contact.moment, vector(candidate.moment))
         contact.gap = candidate.gap
         contact.first_triangle = candidate.first_triangle
         contact.second_triangle = candidate.second_triangle
@@ -180,6 +182,7 @@ def _recall_pair(pair: Any, turn: Quaternion, memory: Any) -> None:
         key = memory.rows[i]
         put_vector(key.normal, rotate(turn, vector(contact.normal)))
         put_vector(key.push, vector(contact.push))
+        put_vector(key.moment, vector(contact.moment))
         key.body_id = pair.first
         key.first_triangle = contact.first_triangle
         key.second_triangle = contact.second_triangle

@@ -34,7 +34,8 @@ def drop_contacts(pair: Any, count: int) -> None:
     for i in range(count, pair.count):
         contact = pair.contacts[i]
         for k in range(3):
-            contact.point_first[k] = contact.point_second[k] = contact.normal[k] = contact.push[k] = 0.0
+            contact.point_first[k] = contact.point_second[k] = contact.normal[k] = 0.0
+            contact.push[k] = contact.moment[k] = 0.0
         contact.gap = 0.0
         contact.first_triangle = contact.second_triangle = contact.first_feature = contact.second_feature = 0
         contact.age = contact.slipped = 0

@@ -19,10 +19,12 @@ from rtcore.dynamics.contact_rows import (
     is_tool_alone,
     most_sweeps,
     newton_iterations,
+    normal_of,
+    rows_of_island,
     write_equations,
     yields,
 )
-from rtcore.dynamics.flight import fall, fly_on, load_impacts, normal_of
+from rtcore.dynamics.flight import fall, fly_on, load_impacts
 from rtcore.dynamics.held_tool import load_tool, store_tool
 from rtcore.dynamics.restitution import limit_gain, limit_rebound, want_rebound
 from rtcore.dynamics.rigid_body import load_mover, set_velocity, store_mover
@@ -30,7 +32,14 @@ from rtcore.dynamics.sleep import QUIET, find_sleepers
 from rtcore.kernels import inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
-from rtcore.solvers.problem import ContactProblem, apply_impulses, assemble, free_velocity, relative_velocity
+from rtcore.solvers.problem import (
+    ContactProblem,
+    apply_impulses,
+    assemble,
+    free_velocity,
+    lever_square,
+    relative_velocity,
+)
 from rtcore.spatial import Vector, add, length, put_vector, scaled, tangents, vector
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER, FREE, RESTICK_TICKS
 
@@ -75,8 +84,7 @@ def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any)
     iterations = newton_iterations(budget, count)
     held = max(budget.sweeps, 1)
     for island in range(report.islands):
-        first = min(int(state.pairs.bounds[island]), count)
-        last = min(int(state.pairs.bounds[island + 1]), count)
+        first, last = rows_of_island(state.pairs.bounds, count, island)
         if first < last:
             _solve(model, state, wanted, first, last, sweeps, iterations, held, report)
     _store(model, state)
@@ -213,7 +221,8 @@ def _tame(problem: ContactProblem, pairs: tuple, wanted: Any, dt: float, first: 
     """
     largest = 0.0
     for i in range(first, last):
-        if pairs.places[1, i].pair < 0:
+        place = pairs.places[1, i]
+        if place.pair < 0 and place.moments == 0:
             largest = max(largest, length(vector(problem.equations[i].impulse)))
     most = SQUEEZE * _largest_free(problem, first, last) * wanted.stiffness * dt * dt
     if largest > most:
@@ -266,8 +275,19 @@ def _take_angular(model: tuple, state: tuple, first: int, last: int, mean: int) 
 def _largest_free(problem: ContactProblem, first: int, last: int) -> float:
     largest = 0.0
     for i in range(first, last):
-        largest = max(largest, length(vector(problem.equations[i].free)))
+        speed = length(vector(problem.equations[i].free))
+        if problem.equations[i].parent >= 0:
+            speed *= _lever(problem, i)
+        largest = max(largest, speed)
     return largest
+
+
+@inner
+def _lever(problem: ContactProblem, i: int) -> float:
+    """The length by which the moments of row i compare with forces, m."""
+    equation = problem.equations[i]
+    contact = problem.blocks[problem.equations[equation.parent].diagonal].values
+    return math.sqrt(lever_square(contact, problem.blocks[equation.diagonal].values))
 
 
 @inner
@@ -279,6 +299,9 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
     held = False
     for i in range(first, last):
         place = pairs.places[1, i]
+        if place.moments != 0:
+            _note_moments(state, i)
+            continue
         equation = state.problem.equations[i]
         r = equation.impulse
         u = equation.velocity
@@ -304,6 +327,20 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
             report.body_contacts += 1
             report.body_gap = touch.gap if report.body_gap < 0.0 else min(report.body_gap, touch.gap)
     return held
+
+
+@inner
+def _note_moments(state: tuple, i: int) -> None:
+    """Remember the friction moment that row i holds, scene, N m s."""
+    place = state.pairs.places[1, i]
+    r = state.problem.equations[i].impulse
+    normal = normal_of(state.problem.equations[i - 1])
+    one, two = tangents(normal)
+    moment = add(scaled(normal, r[0]), add(scaled(one, r[1]), scaled(two, r[2])))
+    if place.pair < 0:
+        put_vector(state.contact_memory[0].rows[place.row].moment, moment)
+    else:
+        put_vector(state.pairs.rows[place.pair].contacts[place.row].moment, moment)
 
 
 @inner

@@ -13,6 +13,7 @@ from numba import njit
 from rtcore.dynamics.groups import group_of, join, separate
 from rtcore.dynamics.rigid_body import centre_of_mass
 from rtcore.kernels import inner
+from rtcore.solvers.rolling import write_moments
 from rtcore.spatial import (
     Vector,
     add,
@@ -60,7 +61,7 @@ def yields(model: tuple, wanted: Any, body_id: int) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def collect_contacts(model: tuple, state: tuple, wanted: Any, report: Any) -> None:
-    """Write the places of all contacts that can move anything, by islands, whose bounds come beside them.
+    """Write the places of all contacts that can move anything, and of their moments, by islands with their bounds.
 
     model: Model; state: State with contacts up to date; wanted: STEP_INPUT; report: STEP_REPORT with those of the tool.
     Islands come in the order of their smallest body, contacts within them as they were found: the tool's, then those
@@ -98,22 +99,26 @@ def _add(
     second: int,
     report: Any,
 ) -> int:
-    """Note a contact down and join its bodies, if it moves any: number of contacts so far."""
+    """Note a contact down, with its moments if it has some, and join its bodies, if it moves any: rows so far."""
     one = yields(model, wanted, first)
     two = yields(model, wanted, second)
     if not one and not two:
         return count
-    if count == len(found):
+    torsional, rolling = _resistance_of(model, first, second)
+    rows = 2 if torsional + rolling > 0.0 else 1
+    if count + rows > len(found):
         report.degraded |= DEGRADED_CONTACTS
         return count
-    place = found[count]
-    place.pair = pair
-    place.row = row
-    place.first = first
-    place.second = second
+    for k in range(rows):
+        place = found[count + k]
+        place.pair = pair
+        place.row = row
+        place.first = first
+        place.second = second
+        place.moments = k
     if one and two:
         join(groups, first, second)
-    return count + 1
+    return count + rows
 
 
 @inner
@@ -171,13 +176,27 @@ def friction_of(model: tuple, first: int, second: int, slips: bool) -> float:
     if second == len(model.bodies):
         return mine
     two = model.bodies[second]
-    other = two.friction_kinetic if slips else two.friction_static
+    return _mean(mine, two.friction_kinetic if slips else two.friction_static)
+
+
+@inner
+def _resistance_of(model: tuple, first: int, second: int) -> tuple[float, float]:
+    """Coefficients of two bodies against spinning and rolling, m, as those of friction."""
+    one = model.bodies[first]
+    if second == len(model.bodies):
+        return one.torsional, one.rolling
+    two = model.bodies[second]
+    return _mean(one.torsional, two.torsional), _mean(one.rolling, two.rolling)
+
+
+@inner
+def _mean(mine: float, other: float) -> float:
     return mine if mine == other else math.sqrt(mine * other)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def write_equations(model: tuple, state: tuple, report: Any) -> None:
-    """Write one equation per contact, with what it pushed in the last step as warm start.
+    """Write one equation per place, with what the contact pushed in the last step as warm start.
 
     model: Model; state: State, with the places of collect_contacts; report: STEP_REPORT. The free velocity of an
     equation is what a contact may close by; that of the movers is still to be added (see problem.free_velocity).
@@ -187,53 +206,84 @@ def write_equations(model: tuple, state: tuple, report: Any) -> None:
     count = pairs.table[0].contacts
     problem.size[0].movers = len(problem.movers)
     problem.size[0].contacts = count
+    movers = pairs.movers
+    world = model.world[0]
+    moments = False
     for i in range(count):
         place = pairs.places[1, i]
-        equation = problem.equations[i]
+        if place.moments != 0:
+            moments = True
+            continue
         if place.pair < 0:
             contact = report.contacts[place.row]
             key = state.contact_memory[0].rows[place.row]
             normal = vector(contact.normal)
             point = vector(contact.point)
-            _write(model, state, equation, place, normal, point, contact.gap, vector(key.push), key.slipped != 0)
+            gap = contact.gap
+            push = vector(key.push)
+            slips = key.slipped != 0
         else:
             touch = pairs.rows[place.pair].contacts[place.row]
             pose = state.poses[place.first]
             normal = rotate(quaternion(pose.orientation), vector(touch.normal))
             point = to_scene(pose, vector(touch.point_first))
-            _write(model, state, equation, place, normal, point, touch.gap, vector(touch.push), touch.slipped != 0)
+            gap = touch.gap
+            push = vector(touch.push)
+            slips = touch.slipped != 0
+        equation = problem.equations[i]
+        one, two = tangents(normal)
+        equation.parent = -1
+        equation.first = movers[place.first]
+        equation.second = movers[place.second]
+        if equation.first >= 0:
+            arm = subtract(point, _centre(model, state, place.first))
+            _fill(equation.jacobian_first, -1.0, normal, one, two, arm)
+        if equation.second >= 0:
+            arm = subtract(add(point, scaled(normal, gap)), _centre(model, state, place.second))
+            _fill(equation.jacobian_second, 1.0, normal, one, two, arm)
+        # What rests is closed whatever rounding says: an open contact is one more for the solver to find.
+        room = gap - world.eps_safety
+        room = room if room > DEADBAND * world.eps_safety else 0.0
+        put_vector(equation.free, (room / world.dt, 0.0, 0.0))
+        put_vector(equation.compliance, (0.0, 0.0, 0.0))
+        put_vector(equation.impulse, (dot(push, normal), dot(push, one), dot(push, two)))
+        equation.friction = friction_of(model, place.first, place.second, slips)
+    if moments:
+        _write_moments(model, state)
 
 
 @inner
-def _write(
-    model: tuple,
-    state: tuple,
-    equation: Any,
-    place: Any,
-    normal: Vector,
-    point: Vector,
-    gap: float,
-    push: Vector,
-    slips: bool,
-) -> None:
-    movers = state.pairs.movers
-    world = model.world[0]
-    one, two = tangents(normal)
-    equation.first = movers[place.first]
-    equation.second = movers[place.second]
-    if equation.first >= 0:
-        arm = subtract(point, _centre(model, state, place.first))
-        _fill(equation.jacobian_first, -1.0, normal, one, two, arm)
-    if equation.second >= 0:
-        arm = subtract(add(point, scaled(normal, gap)), _centre(model, state, place.second))
-        _fill(equation.jacobian_second, 1.0, normal, one, two, arm)
-    # What rests is closed whatever rounding says: an open contact is one more for the solver to find.
-    room = gap - world.eps_safety
-    room = room if room > DEADBAND * world.eps_safety else 0.0
-    put_vector(equation.free, (room / world.dt, 0.0, 0.0))
-    put_vector(equation.compliance, (0.0, 0.0, 0.0))
-    put_vector(equation.impulse, (dot(push, normal), dot(push, one), dot(push, two)))
-    equation.friction = friction_of(model, place.first, place.second, slips)
+def _write_moments(model: tuple, state: tuple) -> None:
+    """Write the rows of moments behind the contacts that are written, as those of the last step."""
+    problem = state.problem
+    for i in range(state.pairs.table[0].contacts):
+        place = state.pairs.places[1, i]
+        if place.moments == 0:
+            continue
+        torsional, rolling = _resistance_of(model, place.first, place.second)
+        write_moments(problem.equations, i - 1, torsional, rolling)
+        if place.pair < 0:
+            moment = vector(state.contact_memory[0].rows[place.row].moment)
+        else:
+            moment = vector(state.pairs.rows[place.pair].contacts[place.row].moment)
+        normal = normal_of(problem.equations[i - 1])
+        one, two = tangents(normal)
+        put_vector(problem.equations[i].impulse, (dot(moment, normal), dot(moment, one), dot(moment, two)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def rows_of_island(bounds: np.ndarray, count: int, island: int) -> tuple[int, int]:
+    """(first row, last + 1) of an island, as the int64 that solvers are compiled for; count: of equations."""
+    whole: Any = np.int64(count)
+    return min(np.int64(bounds[island]), whole), min(np.int64(bounds[island + 1]), whole)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def normal_of(equation: Any) -> Vector:
+    """The normal of a CONTACT_EQUATION from the first body to the second, unit, scene."""
+    if equation.second < 0:
+        return scaled(vector(equation.jacobian_first[0, :3]), -1.0)
+    return vector(equation.jacobian_second[0, :3])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -13,7 +13,7 @@ from typing import Any
 
 from numba import njit
 
-from rtcore.dynamics.contact_rows import gap_of
+from rtcore.dynamics.contact_rows import gap_of, normal_of, rows_of_island
 from rtcore.dynamics.restitution import begin_impacts, normal_velocity, pair_restitution
 from rtcore.dynamics.rigid_body import load_mover
 from rtcore.kernels import inner
@@ -50,14 +50,6 @@ def touch(height: float, speed: float, acceleration: float) -> tuple[float, floa
     return ((speed + fast) / -acceleration, fast) if acceleration < 0.0 else (math.inf, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def normal_of(equation: Any) -> Vector:
-    """The normal of a CONTACT_EQUATION from the first body to the second, unit, scene."""
-    if equation.second < 0:
-        return scaled(vector(equation.jacobian_first[0, :3]), -1.0)
-    return vector(equation.jacobian_second[0, :3])
-
-
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def load_impacts(model: tuple, state: tuple, report: Any) -> None:
     """Say which contacts bounce within this step, and give their movers the velocities of the instant.
@@ -70,8 +62,7 @@ def load_impacts(model: tuple, state: tuple, report: Any) -> None:
         pairs.struck[body_id] = NEVER
     count = int(state.problem.size[0].contacts)
     for island in range(report.islands):
-        first = min(int(pairs.bounds[island]), count)
-        last = min(int(pairs.bounds[island + 1]), count)
+        first, last = rows_of_island(pairs.bounds, count, island)
         instant = _first_instant(model, state, first, last, report)
         for i in range(first, last):
             if instant <= 1.0 and pairs.impacts[i].instant <= 1.0 and pairs.impacts[i].restitution > 0.0:
@@ -94,7 +85,7 @@ def _first_instant(model: tuple, state: tuple, first: int, last: int, report: An
         impact.restitution = 0.0
         impact.rest_speed = 0.0
         impact.instant = NEVER
-        if place.second == len(model.bodies):
+        if place.second == len(model.bodies) or place.moments != 0:
             continue
         one = model.inertias[place.first]
         two = model.inertias[place.second]

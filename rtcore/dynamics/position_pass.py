@@ -20,7 +20,7 @@ from numba import njit
 
 from rtcore import motion as screws
 from rtcore.collision.features import FACE
-from rtcore.dynamics.contact_rows import gap_of, is_tool_alone, newton_iterations
+from rtcore.dynamics.contact_rows import gap_of, is_tool_alone, newton_iterations, rows_of_island
 from rtcore.kernels import inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
@@ -69,8 +69,7 @@ def open_contacts(model: tuple, state: tuple, budget: Any, report: Any) -> bool:
     iterations = min(newton_iterations(budget, count), ITERATIONS)
     opened = False
     for island in range(report.islands):
-        first = min(int(state.pairs.bounds[island]), count)
-        last = min(int(state.pairs.bounds[island + 1]), count)
+        first, last = rows_of_island(state.pairs.bounds, count, island)
         if first < last:
             opened |= _open_island(model, state, first, last, iterations, report)
     return opened
@@ -84,6 +83,9 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, iterations: 
     missing = False
     for i in range(first, last):
         equation = problem.equations[i]
+        if equation.parent >= 0:
+            _drop_moments(equation)
+            continue
         gap = gap_of(state, state.pairs.places[1, i], report)
         spare = _spare_of_tool(state, world, i, gap) if alone else _spare(model, state, i, report)
         lacks = world.eps_safety - gap if alone else -spare
@@ -93,6 +95,8 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, iterations: 
         return False
     for i in range(first, last):
         equation = problem.equations[i]
+        if equation.parent >= 0:
+            continue
         put_vector(equation.impulse, (0.0, 0.0, 0.0))
         equation.friction = 0.0
         if alone or equation.free[0] < 0.0:
@@ -116,6 +120,14 @@ def _open_island(model: tuple, state: tuple, first: int, last: int, iterations: 
         state.velocities[state.pairs.places[1, i].first].quiet = 0
         state.velocities[state.pairs.places[1, i].second].quiet = 0
     return True
+
+
+@inner
+def _drop_moments(equation: Any) -> None:
+    """Let a row of moments do nothing."""
+    put_vector(equation.free, (0.0, 0.0, 0.0))
+    put_vector(equation.impulse, (0.0, 0.0, 0.0))
+    equation.friction = equation.rolling = 0.0
 
 
 @inner
@@ -171,7 +183,7 @@ def bend_ways(model: tuple, state: tuple, report: Any) -> bool:
     bent = False
     for i in range(int(state.problem.size[0].contacts)):
         place = state.pairs.places[1, i]
-        if place.pair < 0 and state.pairs.movers[place.first] < 0:
+        if place.moments != 0 or (place.pair < 0 and state.pairs.movers[place.first] < 0):
             continue
         gap = gap_of(state, place, report)
         rate, end = contact_path(model, state, i, report)

@@ -6,7 +6,7 @@ Rows of `best`, (contacts, 3) impulses in N s, count from the first contact of t
 import numpy as np
 from numba import njit
 
-from rtcore.solvers.problem import ContactProblem, project_cone, relative_velocity, residual, scale
+from rtcore.solvers.problem import ContactProblem, project_cone, project_moments, relative_velocity, residual, scale
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -15,7 +15,11 @@ def start(problem: ContactProblem, first: int, last: int, report: np.void) -> fl
     for i in range(first, last):
         equation = problem.equations[i]
         r = equation.impulse
-        r[0], r[1], r[2] = project_cone(r[0], r[1], r[2], equation.friction)
+        if equation.parent < 0:
+            r[0], r[1], r[2] = project_cone(r[0], r[1], r[2], equation.friction)
+        else:
+            limit = problem.equations[equation.parent].impulse[0]
+            r[0], r[1], r[2] = project_moments(r[0], r[1], r[2], limit * equation.friction, limit * equation.rolling)
     relative_velocity(problem, first, last)
     rho = scale(problem, first, last)
     report.start_residual = residual(problem, first, last, rho)

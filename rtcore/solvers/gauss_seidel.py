@@ -1,8 +1,9 @@
 """Block Gauss-Seidel with the exact Coulomb law of one contact at a time, plain and accelerated.
 
-A sweep solves one contact after the other (see rtcore.solvers.local) and adds what its impulse changed to the relative
-velocities of the contacts that it is coupled with, so that impulses and velocities belong to each other at all times
-and the natural-map residual after each sweep costs no product with W. Three ways to go on from a sweep:
+A sweep solves one contact after the other (see rtcore.solvers.local; with the moments of the row behind it, if it has
+some, see rtcore.solvers.rolling) and adds what its impulse changed to the relative velocities of the contacts that it
+is coupled with, so that impulses and velocities belong to each other at all times and the natural-map residual after
+each sweep costs no product with W. Three ways to go on from a sweep:
 
 * `solve`: from where it ended;
 * `solve_nncg`: a step of nonlinear conjugate gradients, the change of the sweep taken for a gradient; velocities are
@@ -25,8 +26,16 @@ from numba import njit
 
 from rtcore.kernels import inner
 from rtcore.solvers import best
-from rtcore.solvers.local import FACTORS, prepare, solve_contact
-from rtcore.solvers.problem import ContactProblem, relative_velocity, residual
+from rtcore.solvers.local import FACTORS, UNIT, prepare, solve_contact
+from rtcore.solvers.problem import (
+    ContactProblem,
+    has_moments,
+    lever_square,
+    natural_map,
+    relative_velocity,
+    residual,
+)
+from rtcore.solvers.rolling import prepare_pair, solve_with_moments
 
 MEMORY = 10
 """Differences of sweeps that `solve_anderson` combines. With 5, towers need four to twelve times the sweeps to 1e-8."""
@@ -77,11 +86,39 @@ def make_work(problem: ContactProblem) -> SweepWork:
     )
 
 
+@inner
+def _adjoins(equations: np.ndarray, blocks: np.ndarray, i: int) -> bool:
+    """Is there a block of contact i and its moments in the row behind? They share a mover, if they have any."""
+    equation = equations[i]
+    place = equation.diagonal + 1
+    return place < equation.block_first + equation.block_count and blocks[place].column == i + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def prepare_sweeps(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
+    """Write the factors of `sweep`, (contacts, FACTORS)."""
+    equations = problem.equations
+    blocks = problem.blocks
+    for i in range(first, last):
+        equation = equations[i]
+        own = blocks[equation.diagonal].values
+        factors[i - first, UNIT] = 1.0
+        if equation.parent < 0:
+            prepare(own, factors[i - first])
+            continue
+        contact = equations[equation.parent]
+        square = lever_square(blocks[contact.diagonal].values, own)
+        factors[i - first, UNIT] = 1.0 / math.sqrt(square) if square > 0.0 else 0.0
+        if _adjoins(equations, blocks, equation.parent):
+            prepare_pair(blocks[contact.diagonal].values, blocks[contact.diagonal + 1].values, own, factors[i - first])
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """Solve the contacts first .. last - 1 once, one after the other; velocities must and will belong to impulses.
 
-    factors: (contacts, FACTORS), those of contact `first` in row 0, see rtcore.solvers.local.prepare.
+    There must be no rows of moments among them.
+    factors: (contacts, FACTORS), those of contact `first` in row 0, see `prepare_sweeps`.
     """
     equations = problem.equations
     blocks = problem.blocks
@@ -114,6 +151,20 @@ def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -
             v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep_with_moments(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
+    """As `sweep`, each contact together with the moments in the row behind it, if it has some."""
+    equations = problem.equations
+    blocks = problem.blocks
+    for i in range(first, last):
+        if equations[i].parent >= 0:
+            continue
+        if i + 1 < last and equations[i + 1].parent == i and _adjoins(equations, blocks, i):
+            solve_with_moments(equations, blocks, i, factors[i - first], factors[i - first + 1])
+        else:
+            sweep(problem, i, i + 1, factors[i - first : i - first + 1])
+
+
 @inner
 def _save(problem: ContactProblem, first: int, last: int, state: np.ndarray) -> None:
     """Write impulses and velocities to state (contacts, 6)."""
@@ -136,9 +187,7 @@ def _restore(problem: ContactProblem, first: int, last: int, state: np.ndarray) 
 @inner
 def _begin(problem: ContactProblem, first: int, last: int, work: SweepWork, report: Any) -> float:
     """Put the warm start into the cone, make it the best answer, and return the rho of the residual."""
-    for i in range(first, last):
-        equation = problem.equations[i]
-        prepare(problem.blocks[equation.diagonal].values, work.factors[i - first])
+    prepare_sweeps(problem, first, last, work.factors)
     rho = best.start(problem, first, last, report)
     report.residual = report.start_residual
     report.sweeps_used = 0
@@ -151,8 +200,28 @@ def _begin(problem: ContactProblem, first: int, last: int, work: SweepWork, repo
 def _advance(
     problem: ContactProblem, first: int, last: int, work: SweepWork, settings: Any, report: Any, rho: float
 ) -> float:
-    """Make one sweep, keep where it ended if that is the best answer, and return its residual."""
+    """Make one sweep, keep where it ended if that is the best answer, and return its residual; without moments.
+
+    Apart from the function below, because one that may call `residual` holds on to its arrays: 10 % of a small island.
+    """
     sweep(problem, first, last, work.factors)
+    report.sweeps_used += 1
+    error = natural_map(problem, first, last, rho, 1.0, 1.0)
+    if report.sweeps_used % REFRESH == 0 or error <= settings.tolerance:
+        relative_velocity(problem, first, last)
+        error = natural_map(problem, first, last, rho, 1.0, 1.0)
+    if error < report.residual:
+        report.residual = error
+        _save(problem, first, last, work.best)
+    return error
+
+
+@inner
+def _advance_with_moments(
+    problem: ContactProblem, first: int, last: int, work: SweepWork, settings: Any, report: Any, rho: float
+) -> float:
+    """As `_advance`, of any island."""
+    sweep_with_moments(problem, first, last, work.factors)
     report.sweeps_used += 1
     error = residual(problem, first, last, rho)
     if report.sweeps_used % REFRESH == 0 or error <= settings.tolerance:
@@ -177,8 +246,12 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: S
     settings: SOLVER_SETTINGS record; report: SOLVER_REPORT record; work: see `make_work`. One unit of work is a sweep.
     """
     rho = _begin(problem, first, last, work, report)
+    moments = has_moments(problem, first, last)
     while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
-        _advance(problem, first, last, work, settings, report, rho)
+        if moments:
+            _advance_with_moments(problem, first, last, work, settings, report, rho)
+        else:
+            _advance(problem, first, last, work, settings, report, rho)
     _finish(problem, first, last, work, settings, report)
 
 
@@ -189,15 +262,19 @@ def solve_nncg(problem: ContactProblem, first: int, last: int, settings: Any, wo
     The gradient is the change of a sweep, reversed. Where it grows from one sweep to the next the direction is dropped.
     """
     rho = _begin(problem, first, last, work, report)
+    moments = has_moments(problem, first, last)
     equations = problem.equations
     before = 0.0
     while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
         _save(problem, first, last, work.end)
-        _advance(problem, first, last, work, settings, report, rho)
+        if moments:
+            _advance_with_moments(problem, first, last, work, settings, report, rho)
+        else:
+            _advance(problem, first, last, work, settings, report, rho)
         square = 0.0
         for i in range(first, last):
             for k in range(3):
-                square += (equations[i].impulse[k] - work.end[i - first, k]) ** 2
+                square += (work.factors[i - first, UNIT] * (equations[i].impulse[k] - work.end[i - first, k])) ** 2
         beta = square / before if before > 0.0 else 0.0
         if beta > 1.0:
             beta = 0.0
@@ -228,7 +305,7 @@ def _remember(problem: ContactProblem, first: int, last: int, work: SweepWork, s
         for k in range(3):
             r = equation.impulse[k]
             u = equation.velocity[k]
-            change = r - work.start[row, k]
+            change = work.factors[row, UNIT] * (r - work.start[row, k])
             ends[row, k] = r - work.end[row, k]
             changes[row, k] = change - work.change[row, k]
             work.end[row, k] = r
@@ -318,6 +395,7 @@ def _combine(problem: ContactProblem, first: int, last: int, work: SweepWork, co
 def solve_anderson(problem: ContactProblem, first: int, last: int, settings: Any, work: SweepWork, report: Any) -> None:
     """As `solve`, by Anderson's acceleration with the safeguard of this file."""
     rho = _begin(problem, first, last, work, report)
+    moments = has_moments(problem, first, last)
     sweeps = 0  # since the memory was cleared
     combined = False
     before = math.inf
@@ -325,7 +403,10 @@ def solve_anderson(problem: ContactProblem, first: int, last: int, settings: Any
         for i in range(first, last):
             for k in range(3):
                 work.start[i - first, k] = problem.equations[i].impulse[k]
-        error = _advance(problem, first, last, work, settings, report, rho)
+        if moments:
+            error = _advance_with_moments(problem, first, last, work, settings, report, rho)
+        else:
+            error = _advance(problem, first, last, work, settings, report, rho)
         if combined and not error <= GROWTH * before:
             _restore(problem, first, last, work.end)
             combined = False

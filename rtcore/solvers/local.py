@@ -20,8 +20,10 @@ from numba import njit
 
 from rtcore.kernels import inner
 
-FACTORS = 8
-"""Numbers that `prepare` writes per contact."""
+FACTORS = 17
+"""Room for factors per row of equations; `prepare` writes the first 8, see also rtcore.solvers.rolling."""
+UNIT = 16
+"""Where it is kept what impulses of a row are multiplied by to compare: 1, of moments 1 / their length, 1/m."""
 ROUNDS = 64
 """Most steps of the root-finding, all of which only a nearly double root takes."""
 SINGULAR = 1e-17
@@ -33,12 +35,18 @@ CLOSE = 1e-9
 @njit(cache=True, nogil=True, error_model="numpy")
 def prepare(values: np.ndarray, factors: np.ndarray) -> None:
     """Write what `solve_contact` needs of a contact's own block W (3, 3), normal first, to factors (FACTORS,)."""
-    inverse = 1.0 / values[0, 0] if values[0, 0] > 0.0 else 0.0
-    d1 = values[0, 1] * inverse
-    d2 = values[0, 2] * inverse
-    s11 = values[1, 1] - values[0, 1] * d1
-    s12 = values[1, 2] - values[0, 1] * d2
-    s22 = values[2, 2] - values[0, 2] * d2
+    factorise(values[0, 0], values[0, 1], values[0, 2], values[1, 1], values[1, 2], values[2, 2], factors)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def factorise(nn: float, n1: float, n2: float, w11: float, w12: float, w22: float, factors: np.ndarray) -> None:
+    """As `prepare`, of the elements of the block; only the first half of the factors is written."""
+    inverse = 1.0 / nn if nn > 0.0 else 0.0
+    d1 = n1 * inverse
+    d2 = n2 * inverse
+    s11 = w11 - n1 * d1
+    s12 = w12 - n1 * d2
+    s22 = w22 - n2 * d2
     factors[0] = inverse
     factors[1] = d1
     factors[2] = d2
@@ -82,6 +90,26 @@ def _slip(mu: float, p0: float, p1: float, p2: float, aa: float, ac: float, cc: 
                 return alpha
             alpha = middle
     return alpha
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_disc(s11: float, s12: float, s22: float, c1: float, c2: float, limit: float) -> tuple[float, float]:
+    """The t that minimises t' S t / 2 + c' t over the disc |t| <= limit; S symmetric, not negative."""
+    trace = s11 + s22
+    if not (limit > 0.0 and trace > 0.0):
+        return 0.0, 0.0
+    determinant = max(s11 * s22 - s12 * s12, SINGULAR * trace * trace)
+    a1 = s22 * c1 - s12 * c2
+    a2 = s11 * c2 - s12 * c1
+    p0 = limit * determinant
+    aa = a1 * a1 + a2 * a2
+    if aa <= p0 * p0:
+        return -a1 / determinant, -a2 / determinant
+    alpha = _slip(1.0, p0, limit * trace, limit, aa, a1 * c1 + a2 * c2, c1 * c1 + c2 * c2, trace)
+    e1 = a1 + alpha * c1
+    e2 = a2 + alpha * c2
+    share = -limit / math.sqrt(e1 * e1 + e2 * e2)
+    return share * e1, share * e2
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

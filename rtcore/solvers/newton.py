@@ -12,12 +12,17 @@ S is not physical, so it is measured by the mean of the diagonal of W. Newton pa
 contacts slip and open, the proximal steps pay for a large one with steps where masses differ; it is chosen by how many
 iterations the last step took.
 
+Moments that resist spinning and rolling (see rtcore.solvers.rolling) belong to the potential of their contact: their
+limits are shares of the same normal impulse, which is then the root of a piecewise linear function, and their slips
+lift the normal velocity as that of friction does. The Hessian of a potential is that of what holds, of what slides
+across its slip, and one dyad g g' / s for all that goes with the normal impulse.
+
 Velocities are scaled by sqrt(M): the Hessian is I + J' G J, bounded below by 1 at any mass ratio, and no inertia has to
 be inverted. Its factor has an envelope (see rtcore.solvers.cholesky), narrow for stacks. After each step some
 Gauss-Seidel sweeps put right what one contact can alone. Proximal steps with a lagged slip are not proven to converge;
 each one does, its objective never rises, and the best impulses by the natural-map residual are kept.
 Source: Castro, Permenter and Han 2022 (convex primal contact); Todorov 2014 (exact line search); Acary et al. 2011
-(fixed point on de Saxce's term); Rockafellar 1976 (proximal point).
+(fixed point on de Saxce's term); Acary and Bourrier 2021 (the same for rolling); Rockafellar 1976 (proximal point).
 """
 
 import math
@@ -29,9 +34,18 @@ from numba import njit
 from rtcore.kernels import inner
 from rtcore.solvers import best, cholesky
 from rtcore.solvers.cholesky import BLOCK
-from rtcore.solvers.gauss_seidel import sweep
-from rtcore.solvers.local import FACTORS, prepare
-from rtcore.solvers.problem import ContactProblem, delassus, project_cone, relative_velocity, residual, scale
+from rtcore.solvers.gauss_seidel import prepare_sweeps, sweep, sweep_with_moments
+from rtcore.solvers.local import FACTORS, UNIT, prepare
+from rtcore.solvers.problem import (
+    ContactProblem,
+    delassus,
+    has_moments,
+    project_cone,
+    project_moments,
+    relative_velocity,
+    residual,
+    scale,
+)
 
 SOFTEST = 1e-1
 """Largest proximal compliance, as a share of the mean of W's diagonal."""
@@ -67,6 +81,12 @@ RANK = 1e-13
 
 Second = tuple[float, float, float, float, float, float]
 """Elements nn, n1, n2, 11, 12, 22 of a symmetric 3x3 matrix."""
+Six = tuple[float, float, float, float, float, float]
+"""A vector of a contact and its moments."""
+Laws = tuple[float, float, float, float, float, float]
+"""Compliance of the normal, of the tangents and of the moments; coefficients of friction, spinning and rolling."""
+ALONE, WITH_MOMENTS, MOMENTS = range(3)
+"""What a row is: a contact, a contact with moments in the row behind, these moments."""
 
 
 class NewtonWork(NamedTuple):
@@ -76,6 +96,10 @@ class NewtonWork(NamedTuple):
     """(3 contacts, dof) scaled Jacobian of a problem without movers, see `make_work`; (0, 0) with movers."""
     rows: np.ndarray
     """(contacts, 2, 3, BLOCK) scaled Jacobians of both movers."""
+    kinds: np.ndarray
+    """(contacts,) ALONE, WITH_MOMENTS or MOMENTS."""
+    dyad: np.ndarray
+    """(2, 3, BLOCK) g J of both movers of a contact with moments, in the first row; 0 in the others."""
     places: np.ndarray
     """(contacts, 2) their numbers in the island; -1: nothing that moves."""
     local: np.ndarray
@@ -91,7 +115,8 @@ class NewtonWork(NamedTuple):
     direction: np.ndarray
     """(dof,) Newton's step."""
     soft: np.ndarray
-    """(contacts, 2) compliance of normal and tangents, proximal term included, 1/kg."""
+    """(contacts, 2) compliance of normal and tangents, proximal term included, 1/kg; of moments in 1/(kg m^2), 0 where
+    nothing turns."""
     offset: np.ndarray
     """(contacts, 3) what is added to J v in the potential's argument, m/s."""
     argument: np.ndarray
@@ -107,9 +132,9 @@ class NewtonWork(NamedTuple):
 def make_work(problem: ContactProblem) -> NewtonWork:
     """Make the work memory for any island of the problem.
 
-    A problem without movers is taken to have its compliance in W, which must not change afterwards. W = B B' is split
-    here, off-line, by its eigenvectors: its velocities are as many as W has eigenvalues that are not 0, its Hessian
-    is dense.
+    A problem without movers is taken to have its compliance in W, which must not change afterwards, and no moments.
+    W = B B' is split here, off-line, by its eigenvectors: its velocities are as many as W has eigenvalues that are not
+    0, its Hessian is dense.
     """
     contacts = len(problem.equations)
     movers = len(problem.movers)
@@ -122,6 +147,8 @@ def make_work(problem: ContactProblem) -> NewtonWork:
     return NewtonWork(
         basis=basis,
         rows=np.zeros((contacts, 2, 3, BLOCK)),
+        kinds=np.zeros(contacts, np.int32),
+        dyad=np.zeros((2, 3, BLOCK)),
         places=np.zeros((contacts, 2), np.int32),
         local=np.zeros(movers, np.int32),
         roots=np.zeros((movers, 3, 3)),
@@ -173,13 +200,22 @@ def _scale_rows(rows: np.ndarray, jacobian: np.ndarray, inverse_mass: float, roo
 def _prepare(problem: ContactProblem, first: int, last: int, work: NewtonWork) -> int:
     """Number the movers of the island and scale the Jacobians; returns the number of its velocities."""
     equations = problem.equations
+    moments = False
     for i in range(first, last):
         equation = equations[i]
-        prepare(problem.blocks[equation.diagonal].values, work.factors[i - first])
+        if equation.parent < 0:
+            work.kinds[i - first] = ALONE
+            prepare(problem.blocks[equation.diagonal].values, work.factors[i - first])
+        else:
+            work.kinds[i - first] = MOMENTS
+            work.kinds[i - 1 - first] = WITH_MOMENTS
+            moments = True
         if equation.first >= 0:
             work.local[equation.first] = -1
         if equation.second >= 0:
             work.local[equation.second] = -1
+    if moments:
+        prepare_sweeps(problem, first, last, work.factors)
     count = 0
     for i in range(first, last):
         count = _number(problem, equations[i].first, count, work)
@@ -303,6 +339,131 @@ def _bend(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: flo
 
 
 @inner
+def _laws(problem: ContactProblem, first: int, i: int, work: NewtonWork) -> Laws:
+    """Those of contact first + i, with moments in the row behind it."""
+    mu = problem.equations[first + i].friction
+    soft_m = work.soft[i + 1, 0]
+    if not soft_m > 0.0:
+        return work.soft[i, 0], work.soft[i, 1], 1.0, mu, 0.0, 0.0
+    equation = problem.equations[first + i + 1]
+    return work.soft[i, 0], work.soft[i, 1], soft_m, mu, equation.friction, equation.rolling
+
+
+@inner
+def _press(w: Six, laws: Laws) -> tuple[float, float]:
+    """(normal impulse with which a contact with moments answers the argument w, slope s of what it is the root of).
+
+    D_n n + w_n = sum of mu_k (|w_k| - D_k mu_k n) over what slides, where that is above 0, rises in n and bends
+    downwards: Newton's method from 0 ends after each part has come to hold at most once.
+    """
+    t = math.sqrt(w[1] * w[1] + w[2] * w[2])
+    spin = abs(w[3])
+    roll = math.sqrt(w[4] * w[4] + w[5] * w[5])
+    n = 0.0
+    slope = laws[0]
+    for _ in range(4):
+        slope = laws[0]
+        reach = -w[0]
+        if t >= laws[1] * laws[3] * n:
+            slope += laws[1] * laws[3] * laws[3]
+            reach += laws[3] * t
+        if spin >= laws[2] * laws[4] * n:
+            slope += laws[2] * laws[4] * laws[4]
+            reach += laws[4] * spin
+        if roll >= laws[2] * laws[5] * n:
+            slope += laws[2] * laws[5] * laws[5]
+            reach += laws[5] * roll
+        if reach <= slope * n:
+            break
+        n = reach / slope
+    return n, slope
+
+
+@inner
+def _hold(size: float, soft: float, limit: float) -> float:
+    """By how much an impulse within a limit is against an argument of this size, per unit of it."""
+    if size >= soft * limit:
+        return limit / size if size > 0.0 else 0.0
+    return 1.0 / soft
+
+
+@inner
+def _respond_together(w: Six, laws: Laws) -> Six:
+    """As `_respond`, of a contact with moments."""
+    n, _ = _press(w, laws)
+    t = -_hold(math.sqrt(w[1] * w[1] + w[2] * w[2]), laws[1], laws[3] * n)
+    spin = -_hold(abs(w[3]), laws[2], laws[4] * n)
+    roll = -_hold(math.sqrt(w[4] * w[4] + w[5] * w[5]), laws[2], laws[5] * n)
+    return n, t * w[1], t * w[2], spin * w[3], roll * w[4], roll * w[5]
+
+
+@inner
+def _bend_disc(w1: float, w2: float, soft: float, mu: float, n: float) -> tuple[float, float, float, float, float]:
+    """Of two rows with one limit mu n: second derivatives 11, 12, 22 at this n, and what g has there."""
+    size = math.sqrt(w1 * w1 + w2 * w2)
+    if size < soft * mu * n:
+        return 1.0 / soft, 0.0, 1.0 / soft, 0.0, 0.0
+    if not size > 0.0:
+        return 0.0, 0.0, 0.0, 0.0, 0.0
+    c = w1 / size
+    s = w2 / size
+    across = mu * n / size
+    return across * s * s, -across * c * s, across * c * c, -mu * c, -mu * s
+
+
+@inner
+def _bend_together(w: Six, laws: Laws) -> tuple[float, Second, Second, Six]:
+    """(1 / s or 0 for none, derivatives of the contact's rows without the dyad, those of the moments', g)."""
+    n, slope = _press(w, laws)
+    none = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    if not n > 0.0:
+        if w[0] < 0.0 or w[0] > 0.0 or w[1] != 0.0 or w[2] != 0.0 or w[3] != 0.0 or w[4] != 0.0 or w[5] != 0.0:
+            return 0.0, none, none, none
+        # At rest without a push, as all of a stack is that only its lowest contact stops: there it counts as holding.
+        t = 1.0 / laws[1] if laws[3] > 0.0 else 0.0
+        spin = 1.0 / laws[2] if laws[4] > 0.0 else 0.0
+        roll = 1.0 / laws[2] if laws[5] > 0.0 else 0.0
+        return 1.0 / laws[0], (0.0, 0.0, 0.0, t, 0.0, t), (spin, 0.0, 0.0, roll, 0.0, roll), (1.0, *none[1:])
+    t11, t12, t22, g1, g2 = _bend_disc(w[1], w[2], laws[1], laws[3], n)
+    spin, _, _, g3, _ = _bend_disc(w[3], 0.0, laws[2], laws[4], n)
+    r11, r12, r22, g4, g5 = _bend_disc(w[4], w[5], laws[2], laws[5], n)
+    return 1.0 / slope, (0.0, 0.0, 0.0, t11, t12, t22), (spin, 0.0, 0.0, r11, r12, r22), (1.0, g1, g2, g3, g4, g5)
+
+
+@inner
+def _six(rows: np.ndarray, i: int) -> Six:
+    """Two rows of three numbers."""
+    return rows[i, 0], rows[i, 1], rows[i, 2], rows[i + 1, 0], rows[i + 1, 1], rows[i + 1, 2]
+
+
+@inner
+def _along_together(
+    problem: ContactProblem, first: int, i: int, work: NewtonWork, alpha: float
+) -> tuple[float, float, float]:
+    """The part of a contact with moments in `_along`."""
+    laws = _laws(problem, first, i, work)
+    a = _six(work.argument, i)
+    d = _six(work.change, i)
+    w = (
+        a[0] + alpha * d[0],
+        a[1] + alpha * d[1],
+        a[2] + alpha * d[2],
+        a[3] + alpha * d[3],
+        a[4] + alpha * d[4],
+        a[5] + alpha * d[5],
+    )
+    r = _respond_together(w, laws)
+    value = laws[0] * r[0] * r[0] + laws[1] * (r[1] * r[1] + r[2] * r[2])
+    value += laws[2] * (r[3] * r[3] + r[4] * r[4] + r[5] * r[5])
+    slope = -(r[0] * d[0] + r[1] * d[1] + r[2] * d[2] + r[3] * d[3] + r[4] * d[4] + r[5] * d[5])
+    share, p, q, g = _bend_together(w, laws)
+    along = g[0] * d[0] + g[1] * d[1] + g[2] * d[2] + g[3] * d[3] + g[4] * d[4] + g[5] * d[5]
+    bend = share * along * along + p[3] * d[1] * d[1] + 2.0 * p[4] * d[1] * d[2] + p[5] * d[2] * d[2]
+    bend += q[0] * d[3] * d[3] + q[3] * d[4] * d[4] + 2.0 * q[4] * d[4] * d[5] + q[5] * d[5] * d[5]
+    return 0.5 * value, slope, bend
+
+
+@inner
 def _along(
     problem: ContactProblem, first: int, last: int, work: NewtonWork, alpha: float
 ) -> tuple[float, float, float]:
@@ -311,6 +472,13 @@ def _along(
     slope = 0.0
     bend = 0.0
     for i in range(last - first):
+        if work.kinds[i] != ALONE:
+            if work.kinds[i] == WITH_MOMENTS:
+                more = _along_together(problem, first, i, work, alpha)
+                value += more[0]
+                slope += more[1]
+                bend += more[2]
+            continue
         mu = problem.equations[first + i].friction
         soft_n = work.soft[i, 0]
         soft_t = work.soft[i, 1]
@@ -377,6 +545,39 @@ def _couple_blocks(h: np.ndarray, row: int, column: int, a: np.ndarray, b: np.nd
             line[BLOCK * column + m] += x * b[0, m] + y * b[1, m] + z * b[2, m]
 
 
+@inner
+def _couple_movers(h: np.ndarray, one: int, two: int, rows: np.ndarray, p: Second) -> None:
+    """Add J' G J of one row of equations; one, two: its movers in the island; rows: (2, 3, BLOCK)."""
+    if one >= 0:
+        _couple_blocks(h, one, one, rows[0], rows[0], p)
+    if two >= 0:
+        _couple_blocks(h, two, two, rows[1], rows[1], p)
+    if one >= 0 and two >= 0:
+        if one > two:
+            _couple_blocks(h, one, two, rows[0], rows[1], p)
+        else:
+            _couple_blocks(h, two, one, rows[1], rows[0], p)
+
+
+@inner
+def _couple_together(problem: ContactProblem, first: int, i: int, work: NewtonWork) -> None:
+    """Add what a contact with moments has to the Hessian."""
+    share, p, q, g = _bend_together(_six(work.argument, i), _laws(problem, first, i, work))
+    if share == 0.0:
+        return
+    one = work.places[i, 0]
+    two = work.places[i, 1]
+    for side in range(2):
+        a = work.rows[i, side]
+        b = work.rows[i + 1, side]
+        for m in range(BLOCK):
+            x = g[0] * a[0, m] + g[1] * a[1, m] + g[2] * a[2, m]
+            work.dyad[side, 0, m] = x + g[3] * b[0, m] + g[4] * b[1, m] + g[5] * b[2, m]
+    _couple_movers(work.hessian, one, two, work.dyad, (share, 0.0, 0.0, 0.0, 0.0, 0.0))
+    _couple_movers(work.hessian, one, two, work.rows[i], p)
+    _couple_movers(work.hessian, one, two, work.rows[i + 1], q)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _hessian(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int) -> None:
     """Write the Hessian I + J' G J at the arguments, inside its envelope."""
@@ -391,6 +592,10 @@ def _hessian(problem: ContactProblem, first: int, last: int, work: NewtonWork, d
             for j in range(i + 1, BLOCK * (i // BLOCK + 1)):
                 h[i, j] = 0.0
     for i in range(last - first):
+        if work.kinds[i] != ALONE:
+            if work.kinds[i] == WITH_MOMENTS:
+                _couple_together(problem, first, i, work)
+            continue
         w = work.argument[i]
         p = _bend(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], problem.equations[first + i].friction)
         if p[0] == 0.0:
@@ -407,17 +612,7 @@ def _hessian(problem: ContactProblem, first: int, last: int, work: NewtonWork, d
                 for m in range(k + 1):
                     line[m] += x * a[m] + y * b[m] + z * c[m]
             continue
-        one = work.places[i, 0]
-        two = work.places[i, 1]
-        if one >= 0:
-            _couple_blocks(h, one, one, work.rows[i, 0], work.rows[i, 0], p)
-        if two >= 0:
-            _couple_blocks(h, two, two, work.rows[i, 1], work.rows[i, 1], p)
-        if one >= 0 and two >= 0:
-            if one > two:
-                _couple_blocks(h, one, two, work.rows[i, 0], work.rows[i, 1], p)
-            else:
-                _couple_blocks(h, two, one, work.rows[i, 1], work.rows[i, 0], p)
+        _couple_movers(h, work.places[i, 0], work.places[i, 1], work.rows[i], p)
 
 
 @inner
@@ -430,11 +625,19 @@ def _centre(problem: ContactProblem, first: int, last: int, work: NewtonWork, do
         c = equation.compliance
         r = equation.impulse
         u = equation.velocity
+        added = soft
         work.soft[i, 0] = c[0] + soft
         work.soft[i, 1] = max(c[1], c[2]) + soft
+        if work.kinds[i] == MOMENTS:
+            added *= work.factors[i, UNIT] ** 2
+            work.soft[i, 0] = work.soft[i, 1] = max(c[0], c[1], c[2]) + added
         for k in range(3):
             work.offset[i, k] = equation.free[k] - (work.soft[i, min(k, 1)] - c[k]) * r[k]
-        work.offset[i, 0] += equation.friction * math.sqrt(u[1] * u[1] + u[2] * u[2])
+        slip = math.sqrt(u[1] * u[1] + u[2] * u[2])
+        if work.kinds[i] == MOMENTS:
+            work.offset[i - 1, 0] += equation.friction * abs(u[0]) + equation.rolling * slip
+        else:
+            work.offset[i, 0] += equation.friction * slip
         _collect(problem, first, i, work, r[0], r[1], r[2], work.state)
 
 
@@ -448,6 +651,15 @@ def _slope(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof
         w = work.argument[i]
         for k in range(3):
             w[k] += work.offset[i, k]
+    for i in range(last - first):
+        w = work.argument[i]
+        if work.kinds[i] != ALONE:
+            if work.kinds[i] == WITH_MOMENTS:
+                r = _respond_together(_six(work.argument, i), _laws(problem, first, i, work))
+                if r[0] > 0.0:
+                    _collect(problem, first, i, work, r[0], r[1], r[2], work.direction)
+                    _collect(problem, first, i + 1, work, r[3], r[4], r[5], work.direction)
+            continue
         mu = problem.equations[first + i].friction
         n, t1, t2 = _respond(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], mu)
         if n > 0.0:
@@ -516,11 +728,26 @@ def _judge(problem: ContactProblem, first: int, last: int, rho: float) -> float:
 
 
 @inner
+def _take_together(problem: ContactProblem, first: int, i: int, work: NewtonWork) -> None:
+    """Take the impulse that answers the argument of a contact with moments."""
+    laws = _laws(problem, first, i, work)
+    n, t1, t2, spin, roll1, roll2 = _respond_together(_six(work.argument, i), laws)
+    r = problem.equations[first + i].impulse
+    r[0], r[1], r[2] = project_cone(n, t1, t2, laws[3])
+    m = problem.equations[first + i + 1].impulse
+    m[0], m[1], m[2] = project_moments(spin, roll1, roll2, laws[4] * r[0], laws[5] * r[0])
+
+
+@inner
 def _answer(problem: ContactProblem, first: int, last: int, work: NewtonWork, rho: float) -> float:
     """Take the impulses that answer the arguments, and return their residual, see `_judge`."""
     for i in range(last - first):
         w = work.argument[i]
         equation = problem.equations[first + i]
+        if work.kinds[i] != ALONE:
+            if work.kinds[i] == WITH_MOMENTS:
+                _take_together(problem, first, i, work)
+            continue
         mu = equation.friction
         n, t1, t2 = _respond(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], mu)
         r = equation.impulse
@@ -542,9 +769,17 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
     for i in range(first, last):
         equation = problem.equations[i]
         r = equation.impulse
-        r[0], r[1], r[2] = project_cone(r[0], r[1], r[2], equation.friction)
+        share = rho
+        if equation.parent < 0:
+            r[0], r[1], r[2] = project_cone(r[0], r[1], r[2], equation.friction)
+        else:
+            limit = problem.equations[equation.parent].impulse[0]
+            r[0], r[1], r[2] = project_moments(r[0], r[1], r[2], limit * equation.friction, limit * equation.rolling)
+            unit = work.factors[i - first, UNIT]
+            share = rho / (unit * unit) if unit > 0.0 else 0.0
         for k in range(3):
-            energy += rho * equation.free[k] * equation.free[k]
+            energy += share * equation.free[k] * equation.free[k]
+    moments = has_moments(problem, first, last)
     relative_velocity(problem, first, last)
     report.start_residual = _judge(problem, first, last, rho)
     report.residual = report.start_residual
@@ -569,7 +804,10 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
             best.keep(problem, first, last, work.best)
         if error > settings.tolerance and error < math.inf:
             for _ in range(SWEEPS):
-                sweep(problem, first, last, work.factors)
+                if moments:
+                    sweep_with_moments(problem, first, last, work.factors)
+                else:
+                    sweep(problem, first, last, work.factors)
             relative_velocity(problem, first, last)
             swept = _judge(problem, first, last, rho)
             if swept < report.residual:

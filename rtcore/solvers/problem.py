@@ -35,10 +35,12 @@ def make_problem(movers: int, contacts: int, blocks: int) -> ContactProblem:
     """Make the tables of a problem of at most so many movers, contacts and blocks; ValueError for negative numbers."""
     if min(movers, contacts, blocks) < 0:
         raise ValueError("a contact problem cannot have fewer than no movers, contacts or blocks")
+    equations = np.zeros(contacts, CONTACT_EQUATION)
+    equations["parent"] = -1
     return ContactProblem(
         size=np.zeros(1, PROBLEM_SIZE),
         movers=np.zeros(movers, MOVER),
-        equations=np.zeros(contacts, CONTACT_EQUATION),
+        equations=equations,
         blocks=np.zeros(blocks, DELASSUS_BLOCK),
         links=np.zeros(movers + 2 * contacts, np.int32),
     )
@@ -330,20 +332,48 @@ def project_cone(n: float, t1: float, t2: float, mu: float) -> tuple[float, floa
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def project_moments(n: float, t1: float, t2: float, torsional: float, rolling: float) -> tuple[float, float, float]:
+    """The nearest point with |n| <= torsional, |t| <= rolling."""
+    n = min(max(n, -torsional), torsional)
+    t = math.sqrt(t1 * t1 + t2 * t2)
+    if t <= rolling:
+        return n, t1, t2
+    share = rolling / t
+    return n, share * t1, share * t2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def lever_square(contact: np.ndarray, moments: np.ndarray) -> float:
+    """The square of the length by which moments compare with their contact's forces, m^2; 0: nothing turns.
+
+    contact, moments: their own blocks (3, 3) of W, whose diagonals' ratio it is: over this length a moment moves things
+    as much as a force, and an angular velocity counts as much as a velocity (the radius, or nearly so, for a ball).
+    """
+    own = moments[0, 0] + moments[1, 1] + moments[2, 2]
+    return (contact[0, 0] + contact[1, 1] + contact[2, 2]) / own if own > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def scale(problem: ContactProblem, first: int, last: int) -> float:
-    """1 / mean of the diagonal of W over the contacts first .. last - 1, in kg; 1 where there is none."""
+    """1 / mean of the diagonal of W over the contacts first .. last - 1, in kg; 1 where there is none.
+
+    Rows of moments do not count: measured by `lever_square`, they are as their contacts.
+    """
     total = 0.0
+    contacts = 0
     for i in range(first, last):
-        values = problem.blocks[problem.equations[i].diagonal].values
-        total += values[0, 0] + values[1, 1] + values[2, 2]
-    return 3.0 * (last - first) / total if total > 0.0 else 1.0
+        if problem.equations[i].parent < 0:
+            values = problem.blocks[problem.equations[i].diagonal].values
+            total += values[0, 0] + values[1, 1] + values[2, 2]
+            contacts += 1
+    return 3.0 * contacts / total if total > 0.0 else 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def natural_map(problem: ContactProblem, first: int, last: int, rho: float, friction: float, lift: float) -> float:
     """As `residual`, of a law with mu times `friction`, and with de Saxce's term times `lift`.
 
-    1, 1: Coulomb's law; 1, 0: its convex relaxation; 0, 0: friction left out.
+    1, 1: Coulomb's law; 1, 0: its convex relaxation; 0, 0: friction left out. There must be no rows of moments.
     """
     error = 0.0
     free = 0.0
@@ -368,12 +398,66 @@ def natural_map(problem: ContactProblem, first: int, last: int, rho: float, fric
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def has_moments(problem: ContactProblem, first: int, last: int) -> bool:
+    """Are there rows of moments among first .. last - 1?"""
+    found = False
+    for i in range(first, last):
+        found |= problem.equations[i].parent >= 0
+    return found
+
+
+@inner
+def _residual_with_moments(problem: ContactProblem, first: int, last: int, rho: float) -> float:
+    """As `residual`, where there are rows of moments."""
+    error = 0.0
+    free = 0.0
+    impulses = 0.0
+    velocities = 0.0
+    for i in range(first, last):
+        equation = problem.equations[i]
+        q = equation.free
+        r = equation.impulse
+        u = equation.velocity
+        square = 1.0
+        if equation.parent < 0:
+            mu = equation.friction
+            rise = mu * math.sqrt(u[1] * u[1] + u[2] * u[2])
+            n, t1, t2 = project_cone(r[0] - rho * (u[0] + rise), r[1] - rho * u[1], r[2] - rho * u[2], mu)
+        else:
+            contact = problem.equations[equation.parent]
+            square = lever_square(problem.blocks[contact.diagonal].values, problem.blocks[equation.diagonal].values)
+            if not square > 0.0 or max(equation.friction, equation.rolling) <= 0.0:
+                continue
+            limit = max(contact.impulse[0], 0.0)
+            step = rho * square
+            n, t1, t2 = project_moments(
+                r[0] - step * u[0],
+                r[1] - step * u[1],
+                r[2] - step * u[2],
+                limit * equation.friction,
+                limit * equation.rolling,
+            )
+        error += ((r[0] - n) ** 2 + (r[1] - t1) ** 2 + (r[2] - t2) ** 2) / square
+        free += square * (q[0] * q[0] + q[1] * q[1] + q[2] * q[2])
+        impulses += (r[0] * r[0] + r[1] * r[1] + r[2] * r[2]) / square
+        velocities += square * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2])
+    most = max(impulses, rho * rho * max(free, velocities))
+    if not error + most < math.inf:
+        return math.inf
+    return math.sqrt(error / most) if most > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def residual(problem: ContactProblem, first: int, last: int, rho: float) -> float:
     """How far the impulses and velocities that the contacts first .. last - 1 hold are from Coulomb's law.
 
     The norm of r - P_K(r - rho (u + mu |u_t| n)) by the largest of those of rho q, r and rho u; rho in kg, 1 / mean of
     the diagonal of W (see `scale`) where the units shall agree, 1 as in Siconos. The velocities must belong to the
     impulses, see `relative_velocity`. 0 for no contacts, and where nothing pushes or moves; infinite where numbers are
-    not finite or their squares too large.
+    not finite or their squares too large. Moments are projected on what the present normal impulse of their contact
+    allows; they count as forces, and angular velocities as velocities, at the length whose square `lever_square` is.
+    Rows that allow none do not count.
     """
+    if has_moments(problem, first, last):
+        return _residual_with_moments(problem, first, last, rho)
     return natural_map(problem, first, last, rho, 1.0, 1.0)

@@ -113,6 +113,8 @@ WRONG = [
     ('motion = "kinematic"\nlinear_drag = 1\n' + BALL, "scene.body[0] ('a').linear_drag", "1.0", "belongs to a body"),
     ("restitution = 1.5\n", "scene.body[0] ('a').restitution", "1.5", "must be at most 1"),
     ("friction_kinetic = -1\n", "scene.body[0] ('a').friction_kinetic", "-1", "must be at least 0"),
+    ("torsional_friction = -1\n", "scene.body[0] ('a').torsional_friction", "-1", "must be at least 0"),
+    ("rolling_friction = -1\n", "scene.body[0] ('a').rolling_friction", "-1", "must be at least 0"),
     ("velocity = [0, 1, 0]\n", "scene.body[0] ('a').velocity", "[0.0, 1.0, 0.0]", "belongs to a body with motion"),
     (
         'motion = "held"\nangular_velocity = [0, 1, 0]\n',

@@ -99,7 +99,7 @@ def test_a_density_that_gives_no_mass_is_refused():
 
 def test_kinds_velocities_friction_and_restitution_go_to_the_tables():
     text = (
-        box("floor", more="restitution = 0.25\n")
+        box("floor", more="restitution = 0.25\ntorsional_friction = 0.001\nrolling_friction = 0.002\n")
         + box("a", more=FREELY + "pose.position = [0, 0, 2]\nrestitution = 0.5\nvelocity = [1, 2, 3]\n")
         + box(
             "b",
@@ -111,6 +111,8 @@ def test_kinds_velocities_friction_and_restitution_go_to_the_tables():
     assert model.bodies["kind"].tolist() == [STATIC, FREE, KINEMATIC]
     assert model.bodies["velocity"].tolist() == [[0] * 6, [1, 2, 3, 0, 0, 0], [1, 0, 0, 0, 0, 4]]
     assert model.inertias["restitution"].tolist() == [0.25, 0.5, 0.0, 0.0]
+    assert model.bodies["torsional"].tolist() == [0.001, 0.0, 0.0]
+    assert model.bodies["rolling"].tolist() == [0.002, 0.0, 0.0]
     assert model.inertias["mass"].tolist() == [0.0, pytest.approx(1000.0), 0.0, 0.0]
     assert model.world["gravity"][0].tolist() == [1, 0, 0]
 

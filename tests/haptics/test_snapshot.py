@@ -213,6 +213,19 @@ def test_bodies_that_move_go_on_from_a_snapshot_to_the_bit(ticks):
         assert reports["body_contacts"].min() > 3 and reports["contact_count"].max() > 3
 
 
+def test_friction_moments_go_on_from_a_snapshot_to_the_bit():
+    """Those of the tool and of pairs of boxes."""
+    model = scene(1e-3, 5e-4)
+    state, touch = make_state(model, START), np.zeros(1, TOUCH)
+    push(model, state, 0, 300)
+    assert state.contact_memory["rows"]["moment"].any() and state.pairs.rows["contacts"]["moment"].any()
+    packed = pack_snapshot(state, touch).tobytes()
+    expected = push(model, state, 300, 500)
+    again, _ = unpack_snapshot(packed, model)
+    assert push(model, again, 300, 500) == expected
+    assert bits(again) == bits(state)
+
+
 @pytest.mark.parametrize("what", ["velocities", "contacts", "fronts"])
 def test_velocities_contacts_and_fronts_of_pairs_matter(what):
     """What a snapshot holds of pairs and velocities is not decoration: without it the bits are others."""

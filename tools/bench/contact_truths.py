@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tools.bench.common import Figure, Progress, Result
-from tools.truths import friction, holding, impacts, spinning
+from tools.truths import friction, holding, impacts, moments, spinning
 from tools.truths.truth import Truth
 
 SCENES: dict[str, Callable[[], Truth]] = {
@@ -23,6 +23,13 @@ SCENES: dict[str, Callable[[], Truth]] = {
     "sleeping_top": lambda: spinning.sleeping_top(1.1),
     "waking_top": lambda: spinning.sleeping_top(0.9),
     "dzhanibekov": spinning.dzhanibekov,
+    "spin_on_a_patch": moments.spin_on_a_patch,
+    "spin_on_a_point": moments.spin_on_a_point,
+    "roll_out": moments.roll_out,
+    "roll_on_slope_rests": lambda: moments.roll_on_slope(0.99),
+    "roll_on_slope": lambda: moments.roll_on_slope(1.5),
+    "twisted_tool_holds": lambda: moments.twisted_tool(0.99),
+    "twisted_tool": lambda: moments.twisted_tool(4.0),
     "rolling_x": lambda: friction.rolling(4.0),
     "rolling_xy": lambda: friction.rolling(4.0, math.pi / 3.0),
     "bouncing": impacts.bouncing,
@@ -61,8 +68,9 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         figures={"scenes": scenes, "failed": failed},
         ok=not failed,
         notes=[
-            "Bodies are triangle meshes, steps 1 ms, the tool is parked far off except in box_on_box. Each row has the "
-            "ledger of its run: gain and drift of energy and momentum of the free bodies, worst residual of a solve.",
+            "Bodies are triangle meshes, steps 1 ms, the tool is parked far off except in box_on_box and twisted_tool. "
+            "Rows have the ledger of their run: gain and drift of energy and momentum of the free bodies, worst "
+            "residual of a solve.",
             "Round bodies are polyhedra: each edge that one rolls over is a small impact and takes its energy.",
         ],
     )

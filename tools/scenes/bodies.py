@@ -47,6 +47,10 @@ class Solid:
     moments: Sequence[float] | None = None
     """(3,) about the mesh's origin as centre of mass, its axes, kg m2, instead of those of the mesh."""
     friction: float = 0.5
+    torsional: float = 0.0
+    """Largest moment about the normal by the normal force, m..."""
+    rolling: float = 0.0
+    """... and about the tangents."""
     restitution: float = 0.0
     rest_speed: float = REST_SPEED
     velocity: Sequence[float] = (0.0,) * 6
@@ -128,6 +132,8 @@ class World:
                 inertia=inertia,
                 restitution=solid.restitution,
                 rest_speed=solid.rest_speed,
+                torsional_friction=solid.torsional,
+                rolling_friction=solid.rolling,
                 velocity=solid.velocity,
             )
         own = None
@@ -191,12 +197,20 @@ class World:
         self.run(ticks, note)
         return ledger
 
-    def hold(self, stiffness: float, rotational: float, goal: Sequence[float], damping: float = 0.0) -> None:
-        """Let a hand hold the tool with so many N/m and N m/rad, upright, at a goal (3,), m."""
+    def hold(
+        self,
+        stiffness: float,
+        rotational: float,
+        goal: Sequence[float],
+        damping: float = 0.0,
+        turn: Sequence[float] = UPRIGHT,
+    ) -> None:
+        """Let a hand hold the tool with so many N/m and N m/rad at a goal (3,), m, and turn, upright if not said."""
         self.entry["stiffness"] = stiffness
         self.entry["rotational_stiffness"] = rotational
         self.entry["damping"] = damping
         self.entry["goal_position"][0] = goal
+        self.entry["goal_orientation"][0] = turn
 
     def push(self, body: int, force: Sequence[float]) -> None:
         """Let a force (3,), N, act on the centre of mass of a body during the next step, as gravity does."""
