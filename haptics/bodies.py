@@ -1,12 +1,12 @@
 """The states of bodies that move, as ring and log hold them."""
 
 import numpy as np
-from numba import njit
 
+from rtcore.kernels import kernel
 from rtcore.spatial import put_quaternion, put_vector, quaternion, vector
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sample_bodies(poses: np.ndarray, velocities: np.ndarray, movers: np.ndarray, samples: np.ndarray) -> None:
     """Copy the states of all bodies that move.
 

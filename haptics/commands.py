@@ -4,8 +4,6 @@ One command at most is taken per tick. A refusal has changed nothing and says wh
 makes the tick's one transition.
 """
 
-from numba import njit
-
 from haptics import workspace
 from haptics.codes import (
     ARMED,
@@ -40,6 +38,7 @@ from haptics.transitions import (
     redirect_release,
     transition,
 )
+from rtcore.kernels import kernel
 from rtcore.model import Model
 from rtcore.spatial import put_quaternion, put_vector
 from rtcore.state import State
@@ -64,7 +63,7 @@ LARGEST_GAIN = 1e6
 """N/m or N·s/m: no device means more than this; smaller values above the card's limit are capped instead."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def take_command(model: Model, state: State, settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """Carry out or refuse the command of this tick."""
     command = taken.command
@@ -78,7 +77,7 @@ def take_command(model: Model, state: State, settings: Record, touch: Record, ta
     output.command_result = DONE if refusal == OK else REFUSED
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def carry_out(model: Model, state: State, settings: Record, touch: Record, taken: Record, output: Record) -> int:
     """Dispatch one command; returns OK or the reason of the refusal, which has changed nothing."""
     command = taken.command
@@ -117,13 +116,13 @@ def carry_out(model: Model, state: State, settings: Record, touch: Record, taken
     return reset(touch, output)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def is_flag(value: float) -> bool:
     """Whether a command value is exactly 0 or 1."""
     return value == 0.0 or value == 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def lease(settings: Record, touch: Record, command: Record) -> int:
     """LEASE: a new owner starts from the configured map and gains; the present one renews."""
     if command.session == NOBODY:
@@ -148,7 +147,7 @@ def lease(settings: Record, touch: Record, command: Record) -> int:
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def release(settings: Record, touch: Record, output: Record) -> int:
     """RELEASE: give the device back, forces first."""
     if touch.state == ARMED:
@@ -165,7 +164,7 @@ def release(settings: Record, touch: Record, output: Record) -> int:
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def arm(world: Record, proxy: Record, settings: Record, touch: Record, command: Record, output: Record) -> int:
     """ARM: from IDLE, near the tool or with leave to re-anchor; again while ARMED to change that leave."""
     if not is_flag(command.values[0]):
@@ -181,7 +180,7 @@ def arm(world: Record, proxy: Record, settings: Record, touch: Record, command: 
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def disarm(settings: Record, touch: Record, output: Record) -> int:
     """DISARM: forces off by ramp; nothing to do in IDLE."""
     if touch.state == FAULT:
@@ -196,7 +195,7 @@ def disarm(settings: Record, touch: Record, output: Record) -> int:
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def clutch(world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record) -> int:
     """CLUTCH: pressed, the tool stays and forces ramp down; let go, re-anchor and engage again if forces were on."""
     command = taken.command
@@ -220,7 +219,7 @@ def clutch(world: Record, proxy: Record, settings: Record, touch: Record, taken:
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def press_clutch(settings: Record, touch: Record, output: Record) -> int:
     """The pressed half of CLUTCH."""
     if touch.clutched == 3:
@@ -241,7 +240,7 @@ def press_clutch(settings: Record, touch: Record, output: Record) -> int:
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def unclutch(world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """Let go of a clutch that was pressed while engaged: the device's image goes to the tool, forces come back."""
     touch.clutched = 0
@@ -254,7 +253,7 @@ def unclutch(world: Record, proxy: Record, settings: Record, touch: Record, take
         transition(touch, output, ARMED, CLUTCHED)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def set_gains(settings: Record, touch: Record, command: Record) -> int:
     """SET_GAINS: above the card's limit they are capped; what no device could mean is refused."""
     stiffness = command.values[0]
@@ -267,7 +266,7 @@ def set_gains(settings: Record, touch: Record, command: Record) -> int:
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def set_scale(world: Record, proxy: Record, settings: Record, touch: Record, command: Record) -> int:
     """SET_SCALE: only while clutched or idle; the tool stays where it is."""
     scale = command.values[0]
@@ -279,7 +278,7 @@ def set_scale(world: Record, proxy: Record, settings: Record, touch: Record, com
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def stop(settings: Record, touch: Record, output: Record) -> int:
     """STOP: never refused. Forces off by the fault ramp, then FAULT."""
     touch.clutched = 0
@@ -293,7 +292,7 @@ def stop(settings: Record, touch: Record, output: Record) -> int:
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def reset(touch: Record, output: Record) -> int:
     """RESET: the only way out of FAULT."""
     if touch.state != FAULT:
@@ -302,7 +301,7 @@ def reset(touch: Record, output: Record) -> int:
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def shut_down(settings: Record, touch: Record, output: Record) -> int:
     """SHUTDOWN: forces off by ramp; ``output.stopped`` tells when the servo may exit."""
     touch.stopping = 1
@@ -316,7 +315,7 @@ def shut_down(settings: Record, touch: Record, output: Record) -> int:
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pose(model: Model, state: State, touch: Record, command: Record) -> int:
     """POSE_BODY: in IDLE, by the owner, or by anybody while there is none."""
     if touch.owner != NOBODY and command.session != touch.owner:

@@ -20,8 +20,6 @@ only while a contact holds the tool back; a diagonal cannot say "along the stret
 the spring's force as above.
 """
 
-from numba import njit
-
 from haptics.tables import Record
 from haptics.workspace import (
     orientation_to_device,
@@ -31,6 +29,7 @@ from haptics.workspace import (
     torque_to_device,
     vector_to_device,
 )
+from rtcore.kernels import kernel
 from rtcore.spatial import (
     Vector,
     add,
@@ -48,14 +47,14 @@ from rtcore.spatial import (
 )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def damper(stiffness: float, damping: float, stretch: float, rate: float) -> float:
     """Damping force (N) along a stretch (m, >= 0) that grows at ``rate`` (m/s): within the spring's force."""
     spring = stiffness * stretch
     return min(max(damping * rate, -spring), spring)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def image_velocity(settings: Record, touch: Record) -> Vector:
     """Velocity of the image's coupling point (scene, m/s): zero while clutched, since the image stands still."""
     if touch.clutched != 0 or touch.has_pose == 0:
@@ -63,7 +62,7 @@ def image_velocity(settings: Record, touch: Record) -> Vector:
     return scaled(rotate(quaternion(settings.workspace_orientation), vector(touch.velocity)), touch.scale)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def tool_velocity(touch: Record) -> Vector:
     """Velocity of the tool's coupling point (scene, m/s): zero while clutched, without waiting for the estimator."""
     if touch.clutched != 0:
@@ -71,14 +70,14 @@ def tool_velocity(touch: Record) -> Vector:
     return vector(touch.proxy_velocity)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def turning_back(proxy: Record, settings: Record, touch: Record) -> Vector:
     """Torque (scene, N·m) of the rotational spring between a tool mesh and the image of the device."""
     turn = multiply(quaternion(proxy.orientation), conjugate(quaternion(touch.goal.goal_orientation)))
     return scaled((turn[0], turn[1], turn[2]), 2.0 * turn[3] * settings.rotational_stiffness)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def held_back(world: Record, report: Record) -> bool:
     """Whether any contact pushes the tool, or something is in the way of a tool mesh."""
     if world.tool_mesh_id >= 0 and report.fraction < 1.0:
@@ -90,7 +89,7 @@ def held_back(world: Record, report: Record) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def freshness(settings: Record, age_ns: int) -> float:
     """1 for a sample in time, falling to 0 at the stale horizon."""
     if age_ns <= settings.hold_after_ns:
@@ -100,7 +99,7 @@ def freshness(settings: Record, age_ns: int) -> float:
     return (settings.stale_after_ns - age_ns) / (settings.stale_after_ns - settings.hold_after_ns)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def couple(world: Record, proxy: Record, settings: Record, touch: Record, output: Record) -> None:
     """The stage: coupling wrench (device frame, about the coupling point) and the impedance behind it."""
     tip = vector(proxy.position)

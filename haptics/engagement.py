@@ -11,8 +11,6 @@ per tick; conditions that call for another one persist and are met in the next.
 Samples are judged in :mod:`haptics.samples`, commands carried out in :mod:`haptics.commands`.
 """
 
-from numba import njit
-
 from haptics import workspace
 from haptics.codes import (
     ACTIVE,
@@ -45,11 +43,12 @@ from haptics.transitions import (
     hasten_release,
     transition,
 )
+from rtcore.kernels import kernel
 from rtcore.model import Model
 from rtcore.state import State
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def decide(model: Model, state: State, settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """The stage: sample, lease, command, transitions, gain, from the tick's INPUT."""
     output.event_from = touch.state
@@ -70,7 +69,7 @@ def decide(model: Model, state: State, settings: Record, touch: Record, taken: R
     report(touch, taken, output)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def move_on(world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """Transitions that nobody asks for, the most urgent first."""
     if taken.supervisor_lost != 0 and force_release(settings, touch, output, IDLE, SUPERVISOR_LOST):
@@ -91,7 +90,7 @@ def move_on(world: Record, proxy: Record, settings: Record, touch: Record, taken
         hasten_release(settings, touch)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def expire_lease(settings: Record, touch: Record, output: Record) -> None:
     """Neither samples nor renewals: the device becomes free."""
     if touch.state == IDLE or touch.state == FAULT:
@@ -104,7 +103,7 @@ def expire_lease(settings: Record, touch: Record, output: Record) -> None:
         force_release(settings, touch, output, IDLE, LEASE_EXPIRED)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def wait_armed(world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """ARMED: engage on a good sample near the tool. The watchdog runs from the moment of arming."""
     if touch.age_ns > settings.stale_after_ns and touch.state_ticks * settings.dt * 1e9 > settings.stale_after_ns:
@@ -119,7 +118,7 @@ def wait_armed(world: Record, proxy: Record, settings: Record, touch: Record, ta
     transition(touch, output, ENGAGING, SAMPLE_FRESH)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def watch(settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """ENGAGING, ACTIVE, HOLD: the watchdog, the deadman, the end of the ramp."""
     if touch.age_ns > settings.stale_after_ns:
@@ -135,7 +134,7 @@ def watch(settings: Record, touch: Record, taken: Record, output: Record) -> Non
         transition(touch, output, ACTIVE, RAMP_DONE)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def advance_gain(settings: Record, touch: Record) -> None:
     """Ramp: up while ENGAGING, down while RELEASING; the ends are reached exactly."""
     if touch.state == ENGAGING:
@@ -151,7 +150,7 @@ def advance_gain(settings: Record, touch: Record) -> None:
         touch.gain = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def finish_release(
     world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record
 ) -> None:
@@ -166,7 +165,7 @@ def finish_release(
         transition(touch, output, touch.after_release, touch.release_reason)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def report(touch: Record, taken: Record, output: Record) -> None:
     """What the record says about this stage."""
     output.state = touch.state

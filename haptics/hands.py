@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 
 from haptics.cards import DeviceCard
+from rtcore.kernels import kernel
 from rtcore.spatial import from_rotation_vector, multiply, normalise, rotation_vector, vector
 
 IDENTITY = (0.0, 0.0, 0.0, 1.0)
@@ -257,7 +257,7 @@ class DeviceDynamics:
         return cls(**known, measures_orientation=card.sensed == 6)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def advance(
     x: np.ndarray,
     v: np.ndarray,

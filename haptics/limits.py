@@ -15,10 +15,9 @@ sample for a pure spring, the sampling term of Colgate and Schenkel 1994).
 
 import math
 
-from numba import njit
-
 from haptics.codes import ENGAGING, RELEASING
 from haptics.tables import Record
+from rtcore.kernels import kernel
 from rtcore.spatial import (
     Quaternion,
     Vector,
@@ -39,7 +38,7 @@ NOT_FINITE = 4
 NOT_SENT = 8
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def saturate(wanted: Vector, largest: float) -> Vector:
     """The vector, shortened to the largest norm when it is longer; its direction stays."""
     size = length(wanted)
@@ -48,7 +47,7 @@ def saturate(wanted: Vector, largest: float) -> Vector:
     return wanted
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def approach(last: Vector, wanted: Vector, largest: float, slew: float) -> tuple[Vector, bool]:
     """The next vector: towards ``wanted``, of norm at most ``largest``, at most ``slew`` away from ``last``.
 
@@ -75,7 +74,7 @@ def approach(last: Vector, wanted: Vector, largest: float, slew: float) -> tuple
     return add(start, scaled(way, min(max(t, 0.0), 1.0))), True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def observe_energy(touch: Record, position: Vector, orientation: Quaternion) -> None:
     """Add the work that the last wrench did while the device went from its last good pose to this one."""
     moved = subtract(position, vector(touch.device_position))
@@ -84,7 +83,7 @@ def observe_energy(touch: Record, position: Vector, orientation: Quaternion) -> 
         touch.energy += touch.wrench[k] * moved[k] + touch.wrench[3 + k] * turned[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def limit(settings: Record, touch: Record, output: Record) -> None:
     """The stage: from coupling wrench to the wrench that may be sent (``output.wrench``, device frame)."""
     limited = 0

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from haptics.codes import BAD_VALUE, OK
 from rtcore.collision.mesh_distance import mesh_distance
@@ -11,7 +10,7 @@ from rtcore.collision.nearest import clearance
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_slots import drop_contacts
 from rtcore.collision.pair_state import reset_front
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.model import Model
 from rtcore.motion import still
 from rtcore.spatial import (
@@ -42,7 +41,7 @@ ENCLOSED = 0.9
 """Winding number from which a point counts as inside: 1 in a closed body, at most 1/2 before a flat plate."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def winding_number(model: Model, state: State, body_id: int, point: np.ndarray) -> float:
     """How many times the body's surface winds round a scene point: the sum of signed solid angles over 4 pi.
 
@@ -169,7 +168,7 @@ def _forget_distances(state: State, body_id: int) -> None:
             pair.complete = 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pose_body(model: Model, state: State, values: np.ndarray) -> int:
     """Move a held body to values = (body id, position, orientation xyzw); returns OK or BAD_VALUE, then unmoved.
 

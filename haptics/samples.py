@@ -7,7 +7,6 @@ age of the newest good one: what comes after it and is not usable neither renews
 import math
 
 import numpy as np
-from numba import njit
 
 from haptics.codes import (
     GOOD,
@@ -24,6 +23,7 @@ from haptics.limits import observe_energy
 from haptics.posing import LARGEST_COORDINATE, UNIT_TOLERANCE
 from haptics.tables import Record
 from haptics.transitions import engaged
+from rtcore.kernels import kernel
 from rtcore.spatial import (
     conjugate,
     length,
@@ -44,7 +44,7 @@ TURN_MARGIN = 0.2
 """... by more than this between samples, rad."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def usable(sample: Record) -> bool:
     """Whether a sample may move anything: marked valid, finite, unit orientation, sensible size."""
     if sample.valid == 0:
@@ -65,7 +65,7 @@ def usable(sample: Record) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def jumps(world: Record, settings: Record, touch: Record, sample: Record) -> bool:
     """Whether the device went farther since its last good sample than it can, by translation or by the tip's turning;
     with a tool mesh, whose turning is felt, also whether it turned faster than a hand can.
@@ -88,7 +88,7 @@ def jumps(world: Record, settings: Record, touch: Record, sample: Record) -> boo
     return length(rotation_vector(normalise(turn))) > TURN_SPEED * 1e-9 * elapsed + TURN_MARGIN
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def take_sample(world: Record, settings: Record, touch: Record, taken: Record) -> None:
     """Judge the sample of this tick and take over its pose when it is good."""
     touch.sample_kind = NOTHING_NEW
@@ -111,7 +111,7 @@ def take_sample(world: Record, settings: Record, touch: Record, taken: Record) -
         touch.unusable_ticks += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def accept_pose(touch: Record, sample: Record) -> None:
     """The device is where this sample says."""
     orientation = quaternion(sample.orientation)
@@ -126,7 +126,7 @@ def accept_pose(touch: Record, sample: Record) -> None:
     touch.sample_kind = GOOD
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def age_in_force(settings: Record, touch: Record, taken: Record) -> int:
     """Age of the newest good sample as far as the watchdog is concerned, ns; once per tick, before any command."""
     if taken.has_sample == 0 or touch.owner == NOBODY or taken.sample.session != touch.owner:
@@ -138,7 +138,7 @@ def age_in_force(settings: Record, touch: Record, taken: Record) -> int:
     return max(taken.age_ns, min(touch.age_ns, settings.stale_after_ns) + period)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def stale_reason(touch: Record) -> int:
     """Why there is no good sample."""
     if touch.unusable_ticks > 0:
@@ -148,13 +148,13 @@ def stale_reason(touch: Record) -> int:
     return SAMPLE_STALE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def hand_is_on(settings: Record, taken: Record) -> bool:
     """Whether the deadman, where one is required, is pressed in the newest sample."""
     return settings.require_deadman == 0 or taken.sample.deadman != 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def count_lease(touch: Record, settings: Record, taken: Record) -> None:
     """Accepted samples renew the lease; otherwise it runs out."""
     if touch.owner == NOBODY:

@@ -1,15 +1,15 @@
 """One tick: a function of the state before it, its recorded input and its recorded budget. No clock is read."""
 
 import numpy as np
-from numba import njit
 
 from haptics import coupling, engagement, limits, velocity, workspace
+from rtcore.kernels import kernel
 from rtcore.model import Model
 from rtcore.state import State
 from rtcore.step import step
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, record: np.ndarray) -> None:
     """Execute one tick.
 

@@ -8,18 +8,17 @@ Device and tool are fitted over the same samples: their difference, which the da
 exactly zero while the tool follows freely.
 """
 
-from numba import njit
-
 from haptics.codes import GOOD
 from haptics.tables import VELOCITY_SAMPLES, Record
 from haptics.workspace import tool_position
+from rtcore.kernels import kernel
 from rtcore.spatial import Vector, length, put_vector, scaled, vector
 
 SHORTEST_SPAN = 0.25
 """Part of a tick: samples closer together than this say nothing about velocity."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def forget(touch: Record) -> None:
     """Start over: no samples, no velocity."""
     touch.velocity_count = 0
@@ -30,7 +29,7 @@ def forget(touch: Record) -> None:
     put_vector(touch.angular_velocity, (0.0, 0.0, 0.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def push(settings: Record, touch: Record, time: int, position: Vector, tool: Vector) -> None:
     """Take one sample: time (ns), device position (device frame) and the tool's (scene), coupling points.
 
@@ -56,7 +55,7 @@ def push(settings: Record, touch: Record, time: int, position: Vector, tool: Vec
         touch.proxy_positions[head, k] = tool[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def fit(settings: Record, touch: Record) -> None:
     """Fit device and tool velocity over the window; the two newest samples always count."""
     count = touch.velocity_count
@@ -98,7 +97,7 @@ def fit(settings: Record, touch: Record) -> None:
     touch.velocity_delay_s = mean
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def bounded(v: Vector, largest: float) -> Vector:
     """v, no longer than ``largest``: bad time stamps must not become a huge damping force."""
     size = length(v)
@@ -107,7 +106,7 @@ def bounded(v: Vector, largest: float) -> Vector:
     return v
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def observe(world: Record, proxy: Record, settings: Record, touch: Record, sample: Record) -> None:
     """The stage: on a new good sample, update the velocities of device and tool."""
     if touch.sample_kind != GOOD:

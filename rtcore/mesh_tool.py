@@ -6,7 +6,6 @@ is free.
 """
 
 import numpy as np
-from numba import njit
 
 from rtcore.collision.broad_phase import find_pairs
 from rtcore.collision.contact_set import update_contacts
@@ -21,7 +20,7 @@ from rtcore.dynamics.groups import group_of, join_near
 from rtcore.dynamics.moving import NOTHING, account, kick, move_by_velocity, place_bodies
 from rtcore.dynamics.position_pass import bend_ways, open_contacts
 from rtcore.dynamics.stalls import shorten_ways
-from rtcore.kernels import inner
+from rtcore.kernels import inlined, inner, kernel
 from rtcore.motion import SCREW, STILL, between, copy_motion, from_twist, from_velocity, path_bound, pose, still
 from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, scaled, vector
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED
@@ -47,7 +46,7 @@ RELISTED = 32
 """Contacts known from before that are looked at again where the search goes in turns."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report: np.void) -> None:
     """Move the tool from its pose towards the goal, and bodies as they are pushed, up to what is proven free.
 
@@ -250,7 +249,7 @@ def _join_near(model: tuple, state: tuple, limit: float) -> None:
             pairs.times[group_of(pairs.groups, body_id)] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def _ask_pair(
     model: tuple,
     state: tuple,
@@ -286,7 +285,7 @@ def _ask_pair(
     return max(units - hit.units_used, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def _list_near(model: tuple, state: tuple, units: int) -> int:
     """List the features of bodies and tool within eps_break of one another, where the tool is now: units left.
 

@@ -30,9 +30,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
     Quaternion,
     Vector,
@@ -79,7 +78,7 @@ PAD = 32.0 * 2.0**-52
 # Laws of time. ----------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def laws(kind: int, angle: float, u: float) -> tuple[float, float, float]:
     """(a, S, b): the angle turned, sin(a / 2) / sin(angle / 2), and the share of the advance along the axis."""
     if kind == STILL:
@@ -96,7 +95,7 @@ def laws(kind: int, angle: float, u: float) -> tuple[float, float, float]:
     return angle * u, math.sin(half * u) / math.sin(half), share
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def rates(kind: int, angle: float, u: float) -> tuple[float, float, float, float]:
     """(a' / angle, b', a'' / angle, b''), derivatives by u of the laws; infinite for ALGEBRAIC at u = 0."""
     if kind == STILL:
@@ -144,7 +143,7 @@ def _product(factor: float, size: float) -> float:
 # Making a motion. -------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def from_twist(
     motion: Any,
     kind: int,
@@ -192,7 +191,7 @@ def from_twist(
     motion.kind = chosen
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def from_velocity(
     motion: Any, position0: Vector, orientation0: Quaternion, velocity: Vector, turn: Vector, pivot: Vector
 ) -> None:
@@ -213,7 +212,7 @@ def from_velocity(
     from_twist(motion, SCREW, position0, orientation0, shift, turn, pivot)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def between(
     motion: Any,
     kind: int,
@@ -246,14 +245,14 @@ def between(
     from_twist(motion, kind, position0, start, subtract(moved, pivot), rotation_vector(change), pivot)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def still(motion: Any, position: Vector, orientation: Quaternion) -> None:
     """Fill a MOTION record with that of a body at rest at a pose (m, scene)."""
     zero = (0.0, 0.0, 0.0)
     from_twist(motion, STILL, position, orientation, zero, zero, position)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def copy_motion(target: Any, source: Any) -> None:
     """Make a MOTION record the same as another one."""
     put_vector(target.position, vector(source.position))
@@ -265,7 +264,7 @@ def copy_motion(target: Any, source: Any) -> None:
     target.kind = source.kind
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def halve(motion: Any, part: int, out: Any) -> None:
     """Fill the MOTION record `out` with one half of a motion, its time running over 0..1 again.
 
@@ -319,7 +318,7 @@ def _turning(axis: Vector, angle: float) -> Quaternion:
     return sine * axis[0], sine * axis[1], sine * axis[2], math.cos(0.5 * angle)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pose(motion: Any, u: float) -> tuple[Vector, Quaternion]:
     """Pose (position in m, orientation; body frame to scene) at u in 0..1."""
     if motion.kind == STILL:
@@ -330,7 +329,7 @@ def pose(motion: Any, u: float) -> tuple[Vector, Quaternion]:
     return add(pivot, rotate(turning, arm)), multiply(turning, quaternion(motion.orientation))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def point(motion: Any, u: float, x: Vector) -> Vector:
     """Where the point of the body that is at x (m, scene) at u = 0 is at u (m, scene)."""
     if motion.kind == STILL:
@@ -339,7 +338,7 @@ def point(motion: Any, u: float, x: Vector) -> Vector:
     return add(pivot, rotate(_turning(vector(motion.axis), angle), subtract(x, vector(motion.pivot))))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def circling_at(motion: Any, x: Vector) -> tuple[float, Vector]:
     """(advance along the axis, velocity w across it at u = 0 per unit of a(u) / angle) at scene point x."""
     axis = vector(motion.axis)
@@ -355,7 +354,7 @@ def circling_at(motion: Any, x: Vector) -> tuple[float, Vector]:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def velocity_field(motion: Any, u: float, x: Vector) -> tuple[Vector, Vector]:
     """(velocity of the body's point that is at scene point x at time u, angular velocity), scene, per unit of u."""
     axis = vector(motion.axis)
@@ -369,7 +368,7 @@ def velocity_field(motion: Any, u: float, x: Vector) -> tuple[Vector, Vector]:
     ), scaled(axis, _product(turn, motion.angle))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def twist(motion: Any, u: float) -> tuple[Vector, Vector]:
     """(velocity of the body frame's origin in m, angular velocity in rad) at u, scene, per unit of u."""
     # The screw's field of velocities stands still in the scene but for its rate, so it may be read where the point is.
@@ -397,7 +396,7 @@ def _ball(motion: Any, centre: Vector, radius: float) -> tuple[float, float, flo
     return abs(along), length(circling) + motion.angle * radius, pad
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def speed_bound(motion: Any, centre: Vector, radius: float, u0: float, u1: float) -> float:
     """A speed (m per unit of u) that no point of a ball of the body exceeds over [u0, u1].
 
@@ -413,7 +412,7 @@ def speed_bound(motion: Any, centre: Vector, radius: float, u0: float, u1: float
     return (1.0 + PAD) * math.sqrt(lift * lift + across * across)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def path_bound(motion: Any, centre: Vector, radius: float, u0: float, u1: float) -> float:
     """A length (m) that the path of no point of a ball of the body exceeds over [u0, u1]; finite for every kind.
 
@@ -432,7 +431,7 @@ def path_bound(motion: Any, centre: Vector, radius: float, u0: float, u1: float)
 # A pair of bodies. ------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def relative_pose(relative: Any, u: float) -> tuple[Vector, Quaternion]:
     """Pose (position in m, orientation) of the second body in the frame of the first at u; RELATIVE record."""
     position1, orientation1 = pose(relative.first, u)
@@ -441,7 +440,7 @@ def relative_pose(relative: Any, u: float) -> tuple[Vector, Quaternion]:
     return rotate(back, subtract(position2, position1)), multiply(back, orientation2)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def relative_twist(relative: Any, u: float, x: Vector) -> tuple[Vector, Vector]:
     """(velocity of the second body's point that is at x at time u, angular velocity of the second body).
 
@@ -455,19 +454,19 @@ def relative_twist(relative: Any, u: float, x: Vector) -> tuple[Vector, Vector]:
     return rotate(back, subtract(velocity2, velocity1)), rotate(back, subtract(angular2, angular1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def relative_velocity(relative: Any, u: float, x: Vector) -> Vector:
     """Velocity (m per unit of u, first's frame) of the second body's point that is at x (m, first's frame) at u."""
     return relative_twist(relative, u, x)[0]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def relative_bounds(relative: Any, centre: Vector, radius: float, u0: float, u1: float) -> tuple[float, float]:
     """:func:`pair_bounds` of the two bodies of a RELATIVE record."""
     return pair_bounds(relative.first, relative.second, centre, radius, u0, u1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pair_bounds(first: Any, second: Any, centre: Vector, radius: float, u0: float, u1: float) -> tuple[float, float]:
     """Bounds (m, per unit of u and of u squared) on the velocity and acceleration, as seen from the first body.
 
@@ -535,7 +534,7 @@ def pair_bounds(first: Any, second: Any, centre: Vector, radius: float, u0: floa
     return (1.0 + PAD) * speed, (1.0 + PAD) * (apart + _product(spin1, speed))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def spin_bound(first: Any, second: Any, u0: float, u1: float) -> float:
     """A bound (rad per unit of u) on the angular velocity of two bodies against each other over [u0, u1]; MOTIONs."""
     middle = 0.5 * (u0 + u1)
@@ -547,7 +546,7 @@ def spin_bound(first: Any, second: Any, u0: float, u1: float) -> float:
     return length(apart) + 0.5 * (u1 - u0) * (change1 + change2) + PAD * (turn1 + turn2)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def relative_screw(relative: Any, out: Any) -> bool:
     """Fill the MOTION record `out` with one screw of the second body in the frame of the first; True if exact.
 
@@ -590,7 +589,7 @@ def relative_screw(relative: Any, out: Any) -> bool:
 # Several bodies. --------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def place(motions: np.ndarray, u: float, poses: np.ndarray) -> None:
     """Put all bodies where their motions have them at the common time u.
 
@@ -603,7 +602,7 @@ def place(motions: np.ndarray, u: float, poses: np.ndarray) -> None:
         put_quaternion(poses[i].orientation, normalise(orientation))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def place_chain(motions: np.ndarray, parents: np.ndarray, u: float, poses: np.ndarray) -> None:
     """Put the links of acyclic chains where they are in the scene at the time u.
 
@@ -621,7 +620,7 @@ def place_chain(motions: np.ndarray, parents: np.ndarray, u: float, poses: np.nd
         put_quaternion(poses[i].orientation, normalise(orientation))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def chain_path_bound(
     motions: np.ndarray, parents: np.ndarray, link: int, centre: Vector, radius: float, u0: float, u1: float
 ) -> float:
@@ -645,14 +644,14 @@ def chain_path_bound(
 # Vertices of deformable meshes. -----------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def linear_point(start: Vector, end: Vector, u: float) -> Vector:
     """Where a vertex that goes straight from start to end (m) at constant speed is at u; exact at both ends."""
     rest = 1.0 - u
     return rest * start[0] + u * end[0], rest * start[1] + u * end[1], rest * start[2] + u * end[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def linear_path_bound(start: Vector, end: Vector, u0: float, u1: float) -> float:
     """A length (m) that the straight path of a vertex, or of a point between such vertices, does not exceed."""
     scale = abs(start[0]) + abs(start[1]) + abs(start[2]) + abs(end[0]) + abs(end[1]) + abs(end[2])

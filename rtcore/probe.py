@@ -3,11 +3,10 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from rtcore.collision.gather import copy_contact, gather, recall
 from rtcore.collision.sweep import sweep
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers.point_contact import solve
 from rtcore.spatial import put_quaternion, quaternion
 from rtcore.tables import DEGRADED_PASSES, MAX_PATH, RESTICK_TICKS
@@ -16,7 +15,7 @@ STANDSTILL = 1e-4
 """Share of eps_alert below which a wanted motion is none: the tip then stays where it is, to the bit."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def follow(model: tuple, state: tuple, budget: np.void, report: np.void) -> None:
     """Move the tip towards its goal by straight passes, and report what pushes it where it stops.
 

@@ -7,25 +7,26 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from rtcore.kernels import kernel
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def vector(array: np.ndarray) -> Vector:
     """The three components of a (3,) array."""
     return array[0], array[1], array[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def quaternion(array: np.ndarray) -> Quaternion:
     """The four components of a (4,) array."""
     return array[0], array[1], array[2], array[3]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def put_vector(array: np.ndarray, v: Vector) -> None:
     """Write three components into a (3,) array."""
     array[0] = v[0]
@@ -33,7 +34,7 @@ def put_vector(array: np.ndarray, v: Vector) -> None:
     array[2] = v[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def put_quaternion(array: np.ndarray, q: Quaternion) -> None:
     """Write four components into a (4,) array."""
     array[0] = q[0]
@@ -42,37 +43,37 @@ def put_quaternion(array: np.ndarray, q: Quaternion) -> None:
     array[3] = q[3]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def add(a: Vector, b: Vector) -> Vector:
     """a + b."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def subtract(a: Vector, b: Vector) -> Vector:
     """a - b."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def scaled(v: Vector, factor: float) -> Vector:
     """v times a factor."""
     return factor * v[0], factor * v[1], factor * v[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def dot(a: Vector, b: Vector) -> float:
     """The scalar product of a and b."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def cross(a: Vector, b: Vector) -> Vector:
     """The cross product a x b."""
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def tangents(normal: Vector) -> tuple[Vector, Vector]:
     """Two unit vectors square to a unit normal; the normal, the first and the second are a right-handed frame."""
     slim = min(abs(normal[0]), abs(normal[1]), abs(normal[2]))
@@ -82,13 +83,13 @@ def tangents(normal: Vector) -> tuple[Vector, Vector]:
     return first, cross(normal, first)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def length(v: Vector) -> float:
     """The Euclidean norm."""
     return math.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def multiply(a: Quaternion, b: Quaternion) -> Quaternion:
     """The product a b: first b, then a."""
     return (
@@ -99,13 +100,13 @@ def multiply(a: Quaternion, b: Quaternion) -> Quaternion:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def conjugate(q: Quaternion) -> Quaternion:
     """The inverse of a unit quaternion."""
     return -q[0], -q[1], -q[2], q[3]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def normalise(q: Quaternion) -> Quaternion:
     """The unit quaternion along q; the identity for zero."""
     norm = math.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
@@ -114,7 +115,7 @@ def normalise(q: Quaternion) -> Quaternion:
     return q[0] / norm, q[1] / norm, q[2] / norm, q[3] / norm
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def rotate(q: Quaternion, v: Vector) -> Vector:
     """The vector v turned by the unit quaternion q."""
     tx = 2.0 * (q[1] * v[2] - q[2] * v[1])
@@ -127,7 +128,7 @@ def rotate(q: Quaternion, v: Vector) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def rotation_vector(q: Quaternion) -> Vector:
     """Axis times angle (rad, 0..pi) of a unit quaternion."""
     s = 1.0 if q[3] >= 0.0 else -1.0
@@ -138,7 +139,7 @@ def rotation_vector(q: Quaternion) -> Vector:
     return factor * q[0], factor * q[1], factor * q[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def from_rotation_vector(v: Vector) -> Quaternion:
     """The unit quaternion of an axis times an angle (rad)."""
     angle = length(v)
@@ -146,13 +147,13 @@ def from_rotation_vector(v: Vector) -> Quaternion:
     return factor * v[0], factor * v[1], factor * v[2], math.cos(0.5 * angle)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def to_body(pose: Any, point: Vector) -> Vector:
     """A scene point in the coordinates of the body at `pose` (a POSE record)."""
     return rotate(conjugate(quaternion(pose.orientation)), subtract(point, vector(pose.position)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def to_scene(pose: Any, point: Vector) -> Vector:
     """A point in the coordinates of the body at `pose` (a POSE record), in scene coordinates."""
     return add(rotate(quaternion(pose.orientation), point), vector(pose.position))

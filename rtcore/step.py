@@ -3,15 +3,14 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from rtcore import mesh_tool, probe
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.model import ALERT_RESOLUTION
 from rtcore.tables import MAX_CONTACTS, MAX_PATH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def step(model: tuple, state: tuple, step_input: np.void, budget: np.void, report: np.void) -> None:
     """Move the tool towards its goal as far as that is free, and report what is near it or pushes it.
 

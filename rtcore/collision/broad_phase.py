@@ -17,9 +17,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import SCREW, STILL, path_bound, pose
 from rtcore.spatial import add, length, rotate, scaled, vector
 
@@ -132,7 +131,7 @@ def make_broad_phase(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def find_pairs(broad: BroadPhase, motions: np.ndarray, reach: float, units: int) -> None:
     """List in `broad.pairs` all pairs of bodies that may come within `reach` of each other on u in 0..1.
 

@@ -20,11 +20,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rtcore.collision.contact_filter import is_contact
 from rtcore.collision.features import FACE
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
     Quaternion,
     Vector,
@@ -573,7 +572,7 @@ def _write(model: tuple, work: Any, count: int, report: np.void) -> None:
     report.contact_count = count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def choose_contacts(
     world: Any, triangles: Any, poses: Any, tool: Quaternion, proximities: Any, memory: Any, work: Any, most: int
 ) -> tuple[int, int]:
@@ -600,7 +599,7 @@ def choose_contacts(
     return count, groups
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def update_contacts(model: tuple, state: tuple, report: np.void) -> None:
     """Fill report.contacts with the contacts of a tool mesh among the proximities of this step, nearest first.
 

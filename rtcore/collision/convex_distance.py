@@ -9,11 +9,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rtcore.collision.features import point_segment, point_triangle
 from rtcore.collision.shape_pieces import CORE_PLANE, PIECE, support
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import Quaternion, Vector, add, cross, dot, length, put_vector, rotate, scaled, subtract, vector
 
 DISTANCE_WORK = np.dtype(
@@ -39,7 +38,7 @@ STEPS = 48
 """Most steps of one search; polyhedra end by themselves after a few."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def put_pose(work: Any, place: Vector, turn: Quaternion) -> None:
     """Write the pose (m, unit quaternion) of the second in the first's frame into a DISTANCE_WORK."""
     put_vector(work.place, place)
@@ -49,7 +48,7 @@ def put_pose(work: Any, place: Vector, turn: Quaternion) -> None:
             work.turn[j, k] = column[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def to_first(work: Any, p: Vector) -> Vector:
     """A point of the second's frame (m) in the first's."""
     m = work.turn
@@ -60,7 +59,7 @@ def to_first(work: Any, p: Vector) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def support_second(work: Any, d: Vector) -> Vector:
     """The point of the second core that is farthest along d, both in the first's frame."""
     m = work.turn
@@ -72,7 +71,7 @@ def support_second(work: Any, d: Vector) -> Vector:
     return to_first(work, support(work.second, local))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def lengths(work: Any) -> float:
     """The sum of the lengths (m) that rounding errors are a share of."""
     a = work.first
@@ -81,7 +80,7 @@ def lengths(work: Any) -> float:
     return total + length(vector(a.ball_centre)) + a.ball_radius + length(vector(a.centre)) * (a.core == CORE_PLANE)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def core_distance(work: Any, wanted: float, tight: bool) -> tuple[float, int]:
     """Return (lower bound of the distance of the two cores, steps); a bound <= 0 says nothing.
 

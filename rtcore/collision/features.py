@@ -7,8 +7,7 @@ products formed explicitly and the boundary searched edge by edge, since his cla
 for nearly parallel edges.
 """
 
-from numba import njit
-
+from rtcore.kernels import kernel
 from rtcore.spatial import Vector, add, cross, dot, scaled, subtract
 
 FACE = 6
@@ -18,13 +17,13 @@ SLENDER = 1e-6
 """Square of height / longest edge below which the plane of a triangle is not trusted to tell inside from outside."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def along(origin: Vector, direction: Vector, share: float) -> Vector:
     """The point origin + share direction."""
     return origin[0] + share * direction[0], origin[1] + share * direction[1], origin[2] + share * direction[2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def point_segment(offset: Vector, edge: Vector) -> tuple[float, float]:
     """Return (share, square distance) of the point of the segment 0..edge nearest to `offset` (from its start).
 
@@ -44,7 +43,7 @@ def point_segment(offset: Vector, edge: Vector) -> tuple[float, float]:
     return share, dot(gap, gap)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def segment_segment(a0: Vector, a1: Vector, b0: Vector, b1: Vector) -> tuple[float, float, float]:
     """Return (s, t, square distance) of the nearest points a0 + s (a1 - a0) and b0 + t (b1 - b0), s and t in 0..1."""
     a = subtract(a1, a0)
@@ -77,7 +76,7 @@ def segment_segment(a0: Vector, a1: Vector, b0: Vector, b1: Vector) -> tuple[flo
     return s, t, best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def point_triangle(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[float, float, float, int]:
     """Return (v, w, square distance, feature) of the point a + v (b - a) + w (c - a) of the triangle nearest to p.
 
@@ -131,7 +130,7 @@ def point_triangle(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[float, f
     return found_v, found_w, best, feature
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def slender_face(ap: Vector, ab: Vector, ac: Vector, normal: Vector, square: float) -> tuple[float, float, float]:
     """Return (v, w, square distance) of a point inside a needle, the nearest one if that is not on the boundary.
 

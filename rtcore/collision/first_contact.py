@@ -9,12 +9,10 @@ Source: Redon 2002, 2.5 and 3.3.5 (passing the current contact time on), here in
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.leaf import crossing, describe, leaf_pair
 from rtcore.collision.overlap import boxes_meet, place_pair
 from rtcore.collision.receding import approach, recedes
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import put_vector, vector
 from rtcore.tables import QUERY_CULL, QUERY_ORDER, QUERY_PASS_TIME
 
@@ -24,7 +22,7 @@ SHORTEST_INTERVAL = 1.0 / 1024.0
 """Part of u below which time is not halved any more."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def speed_of(node: Any, placement: Any) -> float:
     """A speed (m per unit of u) that no point of the ball of a node of the second body exceeds in the first's frame.
 
@@ -49,7 +47,7 @@ def speed_of(node: Any, placement: Any) -> float:
     return speed + 32.0 * 2.0**-52 * (size + speed)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def opens_first(first: Any, second: Any) -> bool:
     """Which of two BOX_NODE records is opened: True for the first. One of them at least must be an inner node."""
     return first.count == 0 and (second.count > 0 or first.size >= second.size)
@@ -63,7 +61,7 @@ def _approach(own: Any, other: Any, root: Any, limit: float, record: Any) -> Non
     record.slack = slack
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def prepare_culling(nodes: Any, first_root: int, second_root: int, relative: Any, limit: float, work: Any) -> None:
     """Fill work.first_approach and work.second_approach for `culled` over [0, limit].
 
@@ -73,7 +71,7 @@ def prepare_culling(nodes: Any, first_root: int, second_root: int, relative: Any
     _approach(relative.second, relative.first, nodes[second_root], limit, work.second_approach)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def culled(node: Any, record: Any, counters: Any) -> bool:
     """May a node be left out because all of it recedes? node: BOX_NODE; record: APPROACH of its body; COUNTERS."""
     counters.receding_tests += 1
@@ -83,7 +81,7 @@ def culled(node: Any, record: Any, counters: Any) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def clear_hit(hit: Any, time: float) -> None:
     """Make a HIT record say that nothing was found up to `time`."""
     hit.time = time
@@ -159,7 +157,7 @@ def _sink(pairs: Any, size: int) -> None:
         i = child
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def meet(
     first: Any, second: Any, relative: Any, placement: Any, query: Any, counters: Any
 ) -> tuple[bool, float, float]:
@@ -206,7 +204,7 @@ def _place(placement: Any, relative: Any, root: Any, start: float, end: float) -
         place_pair(relative, vector(root.centre), root.radius, start, end, placement)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def first_contact(
     nodes: Any,
     triangles: Any,

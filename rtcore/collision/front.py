@@ -19,13 +19,11 @@ bounded memory; Redon 2002, 3.3.5 and 5 (temporal coherence left open there).
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.first_contact import clear_hit, culled, opens_first, prepare_culling, speed_of
 from rtcore.collision.leaf import crossing, describe, leaf_pair
 from rtcore.collision.overlap import box_gap, box_gap_to, place_pair
 from rtcore.collision.pair_state import ROUNDING, reset_front
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import ALGEBRAIC
 from rtcore.spatial import vector
 from rtcore.tables import QUERY_CULL
@@ -51,7 +49,7 @@ CROWDED = 16
 """By which both are more when the front is nearly full."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def opened_last(nodes: Any, front: Any, first: int, second: int) -> int:
     """Which side was opened last to arrive at a pair of nodes: 0 the first, 1 the second, -1 for the pair of roots.
 
@@ -393,7 +391,7 @@ def _test_active(
     return left, open_time
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def coherent_contact(
     nodes: Any,
     triangles: Any,

@@ -3,11 +3,10 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from rtcore.collision.features import FACE
 from rtcore.collision.nearest import box_distance_squared, nearest_on_triangle, push, push_children
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import quaternion, rotate, to_body, to_scene, vector
 from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, MAX_CANDIDATES, MAX_CONTACTS
 
@@ -135,7 +134,7 @@ def _is_known(report: np.void, count: int, nx: float, ny: float, nz: float) -> b
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def copy_contact(source: np.void, target: np.void) -> None:
     """Copy one CONTACT record, its push and slip excepted, which the solver writes."""
     for k in range(3):
@@ -147,7 +146,7 @@ def copy_contact(source: np.void, target: np.void) -> None:
     target.feature = source.feature
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def recall(model: tuple, state: tuple, report: np.void) -> None:
     """Add what pushed in the last pass to the contacts, where the pass ended too near to something else.
 
@@ -181,7 +180,7 @@ def recall(model: tuple, state: tuple, report: np.void) -> None:
             report.contact_count += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def gather(model: tuple, state: tuple, x: float, y: float, z: float, units: int, report: np.void) -> int:
     """Fill report.contacts with the contacts of the tip centred at (x, y, z), scene, and return the units left.
 

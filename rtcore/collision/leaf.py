@@ -8,8 +8,6 @@ tested once although it belongs to many pairs of triangles (representative trian
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.elementary.advance import (
     EDGE_EDGE,
     FACE_VERTEX,
@@ -23,7 +21,7 @@ from rtcore.collision.elementary.advance import (
     pose_at_start,
 )
 from rtcore.collision.features import FACE, along, point_triangle, segment_segment
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import ALGEBRAIC, relative_pose, relative_velocity
 from rtcore.spatial import Vector, add, cross, dot, put_vector, rotate, scaled, subtract, vector
 from rtcore.tables import QUERY_OWNED
@@ -41,7 +39,7 @@ EVERYTHING = 63
 Corners = tuple[Vector, Vector, Vector]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def placed(placement: Any, v: Vector) -> Vector:
     """A point of the second body (m, its own frame) in the frame of the first, at the middle of a PLACEMENT."""
     m = placement.rotation
@@ -53,7 +51,7 @@ def placed(placement: Any, v: Vector) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def turned(placement: Any, v: Vector) -> Vector:
     """A direction of the second body in the frame of the first, at the middle of a PLACEMENT."""
     m = placement.rotation
@@ -64,19 +62,19 @@ def turned(placement: Any, v: Vector) -> Vector:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def largest(v: Vector) -> float:
     """The largest of the absolute components."""
     return max(abs(v[0]), abs(v[1]), abs(v[2]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def extent(corners: Corners) -> float:
     """The largest absolute coordinate of the corners."""
     return max(largest(corners[0]), largest(corners[1]), largest(corners[2]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def corners_of(triangle: Any) -> Corners:
     """The three corners of a TRIANGLE record, m, mesh frame."""
     v = triangle.vertices
@@ -113,7 +111,7 @@ def _edges_through(face: Corners, other: Corners) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def crossing(triangles: Any, first: int, second: int, start: Any, hit: Any) -> bool:
     """True if an edge of one triangle goes through the other one at the pose of `start`; then `hit` tells which.
 
@@ -156,7 +154,7 @@ def _stop(hit: Any, time: float) -> None:
     hit.second_feature = -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def on_triangle(corners: Corners, v: float, w: float) -> Vector:
     """The point corner 0 + v (corner 1 - corner 0) + w (corner 2 - corner 0)."""
     a = corners[0]
@@ -177,7 +175,7 @@ def _beyond(x: float, y: float, z: float, low: float, high: float) -> tuple[Vect
     return one, two
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def along_normal(normal: Vector, face: Corners, other: Corners) -> tuple[Vector, Vector]:
     """Distances along a face's normal (m): no vertex, and no edge, of the other triangle is nearer to it than its own.
 
@@ -219,7 +217,7 @@ def _test(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def leaf_pair(
     triangles: Any,
     first: int,
@@ -356,7 +354,7 @@ def leaf_pair(
     return limit, nearest - rounding, units
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def describe(triangles: Any, relative: Any, hit: Any) -> None:
     """Fill point, normal, gap and the exact features of a contact whose time, triangles and features are in `hit`.
 

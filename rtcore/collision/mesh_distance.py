@@ -10,17 +10,15 @@ of two oriented boxes as the bound.
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.features import FACE, along, point_triangle, segment_segment
 from rtcore.collision.first_contact import clear_hit, opens_first
 from rtcore.collision.leaf import Corners, corners_of, crossing, placed
 from rtcore.collision.overlap import box_gap
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import Vector, cross, dot, put_vector, scaled, subtract
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def mesh_distance(
     nodes: Any, triangles: Any, first_root: int, second_root: int, placement: Any, limit: float, work: Any, hit: Any
 ) -> float:

@@ -9,13 +9,11 @@ of contacts that are known already are looked at in every tick.
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.features import FACE, along, point_triangle, segment_segment
 from rtcore.collision.first_contact import opens_first
 from rtcore.collision.leaf import ROUNDING, along_normal, corners_of, extent, largest, on_triangle, placed, turned
 from rtcore.collision.overlap import box_gap_to
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import Vector, put_vector, scaled, subtract, vector
 
 
@@ -57,7 +55,7 @@ def _list(
     row.second_id = _feature_id(triangles[second], second, second_feature)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def list_pair(
     triangles: Any, first: int, second: int, placement: Any, reach: float, counters: Any, proximities: Any
 ) -> int:
@@ -116,7 +114,7 @@ def list_pair(
     return units
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def list_again(
     triangles: Any, first: int, second: int, placement: Any, reach: float, counters: Any, proximities: Any
 ) -> int:
@@ -180,7 +178,7 @@ def _push(front: Any, first: int, second: int) -> None:
     front.walk_top += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def list_near(
     nodes: Any,
     triangles: Any,

@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from rtcore.collision.features import FACE
+from rtcore.kernels import kernel
 from rtcore.spatial import to_body, vector
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def nearest_on_triangle(triangle: np.void, x: float, y: float, z: float) -> tuple[float, float, float, float, int]:
     """Return the point of the triangle nearest to (x, y, z), the squared distance and the feature it lies on.
 
@@ -75,7 +75,7 @@ def nearest_on_triangle(triangle: np.void, x: float, y: float, z: float) -> tupl
     return bx, by, bz, best, feature
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def box_distance_squared(node: np.void, x: float, y: float, z: float) -> float:
     """Return the squared distance from (x, y, z) to the box of a BOX_NODE record; 0 inside."""
     axes = node.axes
@@ -89,7 +89,7 @@ def box_distance_squared(node: np.void, x: float, y: float, z: float) -> float:
     return dx * dx + dy * dy + dz * dz
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def push(scratch: np.void, top: int, node_id: int, key: float, reach: float) -> int:
     """Put a node on the stack of `top` entries unless its key is above `reach`, and return the new `top`."""
     if key <= reach:
@@ -99,7 +99,7 @@ def push(scratch: np.void, top: int, node_id: int, key: float, reach: float) -> 
     return top
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def push_both(
     scratch: np.void, top: int, left: int, left_key: float, right: int, right_key: float, reach: float
 ) -> int:
@@ -109,7 +109,7 @@ def push_both(
     return push(scratch, push(scratch, top, right, right_key, reach), left, left_key, reach)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def push_children(
     nodes: np.ndarray, node_id: int, x: float, y: float, z: float, reach: float, scratch: np.void, top: int
 ) -> int:
@@ -121,7 +121,7 @@ def push_children(
     return push_both(scratch, top, left, left_key, right, right_key, reach)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def clearance(model: tuple, state: tuple, position: np.ndarray) -> float:
     """Return the distance (m) from the scene point `position` (3,) to the nearest surface; inf without bodies.
 

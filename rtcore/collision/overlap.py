@@ -15,9 +15,7 @@ gap(u) >= g + (u - middle) m - |u - middle| w r - bow. That is concave in u, so 
 import math
 from typing import Any
 
-from numba import njit
-
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import ALGEBRAIC, path_bound, pose, relative_bounds, relative_pose, relative_twist
 from rtcore.spatial import Vector, add, conjugate, length, put_vector, quaternion, rotate, subtract, vector
 
@@ -49,7 +47,7 @@ _PARALLEL = 1e-6  # square of the sine of the angle of two edges below which the
 _BEHIND = 1.0 - 2.0**-50
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def place_pair(relative: Any, centre: Vector, radius: float, u0: float, u1: float, placement: Any) -> None:
     """Fill a PLACEMENT record for box tests over [u0, u1].
 
@@ -279,7 +277,7 @@ def _reach(half: Vector, x: float, y: float, z: float) -> float:
     return half[0] * abs(x) + half[1] * abs(y) + half[2] * abs(z)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def centre_offset(first: Any, second: Any, placement: Any) -> tuple[Vector, Vector, float]:
     """Where the second's centre is: (from the first's centre, from the second's origin, a pad for rounding).
 
@@ -304,7 +302,7 @@ def centre_offset(first: Any, second: Any, placement: Any) -> tuple[Vector, Vect
     return offset, arm, _ROUNDING * (scale + a[0] + a[1] + a[2] + b[0] + b[1] + b[2])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def boxes_meet(first: Any, second: Any, placement: Any, separation: float) -> tuple[bool, float, float]:
     """May the triangles of two nodes come within `separation` (m) of each other: (may, earliest time, gap).
 
@@ -342,7 +340,7 @@ def boxes_meet(first: Any, second: Any, placement: Any, separation: float) -> tu
     return True, u0 + share * _BEHIND * (u1 - u0), gap
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def box_gap(first: Any, second: Any, placement: Any) -> float:
     """A lower bound on the distance (m) of two boxes in the middle of the interval; never positive where they overlap.
 
@@ -354,7 +352,7 @@ def box_gap(first: Any, second: Any, placement: Any) -> float:
     return gap
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def box_gap_to(first: Any, second: Any, placement: Any, enough: float) -> float:
     """The same as `box_gap`, less exact where the gap is above `enough` (m, not negative), and cheaper there.
 

@@ -16,8 +16,6 @@ Source: Redon 2002, 3.2 (balls), 3.3 and 3.4 (boxes), 3.6 (tests of end poses, s
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.overlap import (
     OVERLAP_END,
     OVERLAP_INFLATED,
@@ -32,7 +30,7 @@ from rtcore.collision.overlap import (
     boxes_meet,
     centre_offset,
 )
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import STILL, TAN_HALF, laws, pose, relative_pose, twist
 from rtcore.spatial import Vector, add, conjugate, cross, length, quaternion, rotate, scaled, subtract, vector
 
@@ -46,7 +44,7 @@ Span = tuple[Vector, Vector]
 """An interval for each of three components: (lower ends, upper ends)."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def boxes_meet_by(
     first: Any, second: Any, relative: Any, placement: Any, separation: float, query: Any, counters: Any
 ) -> tuple[bool, float, float]:
@@ -90,7 +88,7 @@ def boxes_meet_by(
 # Boxes at one pose. -----------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def boxes_meet_at(first: Any, second: Any, relative: Any, u: float, separation: float, six: bool) -> bool:
     """False if an axis keeps the boxes of two BOX_NODE records further apart than `separation` (m) at the time u.
 
@@ -172,7 +170,7 @@ def _edges_separate(
 # Boxes over an interval. ------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def boxes_meet_over(
     first: Any,
     second: Any,
@@ -285,7 +283,7 @@ def _disjoint(first: Any, second: Any, relative: Any, u0: float, u1: float, sepa
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def motion_spans(
     motion: Any, u0: float, u1: float
 ) -> tuple[float, float, float, float, float, float, float, float, float, float]:
@@ -475,7 +473,7 @@ def _span_cross(
 # Balls. -----------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def balls_meet(first: Any, second: Any, relative: Any, placement: Any, separation: float) -> tuple[bool, float, float]:
     """May the balls of two BOX_NODE records come within `separation` (m): (may, earliest, gap) as of `boxes_meet`.
 
@@ -506,7 +504,7 @@ def balls_meet(first: Any, second: Any, relative: Any, placement: Any, separatio
     return True, placement.u0 + share * (placement.u1 - placement.u0), gap
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def ball_quartic(motion: Any, centre: Vector, fixed: Vector, reach: float) -> tuple[float, float, float, float, float]:
     """Coefficients, constant first, of the quartic that tells how near a ball on a TAN_HALF motion is to a fixed one.
 
@@ -544,7 +542,7 @@ def ball_quartic(motion: Any, centre: Vector, fixed: Vector, reach: float) -> tu
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def moving_ball_meets(motion: Any, centre: Vector, fixed: Vector, reach: float, u0: float, u1: float) -> bool:
     """Does a ball on a TAN_HALF motion overlap a fixed one at some time in [u0, u1]?
 
@@ -567,7 +565,7 @@ def moving_ball_meets(motion: Any, centre: Vector, fixed: Vector, reach: float, 
     return quartic_falls_to(c0, c1, c2, c3, c4, x0, x1, 2.0**-46 * lengths * lengths)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def quartic_falls_to(
     c0: float, c1: float, c2: float, c3: float, c4: float, low: float, high: float, level: float
 ) -> bool:

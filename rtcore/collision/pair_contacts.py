@@ -9,13 +9,12 @@ suffice for all; a pair that waits for its turn keeps its contacts, and DEGRADED
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rtcore.collision.contact_set import choose_contacts
 from rtcore.collision.near_features import list_near
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_slots import drop_contacts
-from rtcore.kernels import inner
+from rtcore.kernels import inlined, inner
 from rtcore.motion import still, velocity_field
 from rtcore.spatial import (
     Quaternion,
@@ -39,7 +38,7 @@ LEAST_PAIR_LISTING = 8
 """Units that the listing of a pair begins with at least."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def update_pair_contacts(model: tuple, state: tuple, units: int, report: np.void) -> int:
     """Bring the contacts of all pairs of bodies up to date with where the bodies are; return the units left.
 
@@ -97,7 +96,7 @@ def _carry(model: tuple, state: tuple, pair: Any) -> None:
     drop_contacts(pair, kept)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def _list(model: tuple, state: tuple, row: int, units: int) -> int:
     """List the contacts of a pair anew where its bodies are now: units left. Unfinished lists change nothing."""
     pairs = state.pairs

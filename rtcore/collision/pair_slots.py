@@ -6,13 +6,11 @@ what is in both keeps its row, what is only in the table leaves its row free, wh
 
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.pair_state import reset_front
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def forget(pair: Any) -> None:
     """Leave a PAIR without a trace, so that the table depends on nothing but the pairs that are in it."""
     pair.first = -1
@@ -28,7 +26,7 @@ def forget(pair: Any) -> None:
     drop_contacts(pair, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def drop_contacts(pair: Any, count: int) -> None:
     """Keep the first `count` contacts of a PAIR and leave no trace of the others."""
     for i in range(count, pair.count):
@@ -42,7 +40,7 @@ def drop_contacts(pair: Any, count: int) -> None:
     pair.count = min(count, pair.count)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def match_pairs(model: tuple, pairs: tuple, broad: tuple) -> bool:
     """Bring the table of pairs up to date with what the broad phase found; False where it has no room for all.
 

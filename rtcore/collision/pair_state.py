@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from rtcore.kernels import kernel
 from rtcore.tables import (
     FRONT,
     FRONT_ENTRY,
@@ -50,7 +50,7 @@ def make_front(first_root: int, second_root: int, capacity: int = FRONT_CAPACITY
     return head, entries
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def reset_front(front: Any, entries: Any) -> None:
     """Forget what is known of a pair: needed when a body was put elsewhere by anything but the motion of a query.
 
@@ -72,7 +72,7 @@ def reset_front(front: Any, entries: Any) -> None:
     entry.expiry = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def move_on(front: Any) -> None:
     """Tell a front of a step in which neither of its bodies moves, in the place of a query."""
     front.travelled += front.ahead
@@ -81,7 +81,7 @@ def move_on(front: Any) -> None:
     front.drift = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def move_front(front: Any, time: float) -> None:
     """Tell a front how far the motion of its last query was carried out: up to `time` (u, at most the time allowed).
 

@@ -33,8 +33,7 @@ Willemsen and Cohen 2005. The argument for features and separations is own work.
 import math
 from typing import Any
 
-from numba import njit
-
+from rtcore.kernels import kernel
 from rtcore.motion import PAD, SCREW, STILL, pair_bounds, pose, spin_bound, velocity_field
 from rtcore.spatial import Vector, add, conjugate, cross, length, rotate, scaled, subtract, vector
 
@@ -42,7 +41,7 @@ ROUNDING = 1e-13
 """Share of the velocities by which a feature has to recede at least."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def approach(own: Any, other: Any, centre: Vector, radius: float, limit: float) -> tuple[Vector, Vector, float]:
     """(velocity of the own frame's origin, angular velocity, slack) of a body relative to another over [0, limit].
 
@@ -69,7 +68,7 @@ def approach(own: Any, other: Any, centre: Vector, radius: float, limit: float) 
     return velocity, angular, slack
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def recedes(node: Any, velocity: Vector, angular: Vector, slack: float) -> bool:
     """Do all triangles that count for a node recede from the other body, at each of their points?
 
@@ -93,7 +92,7 @@ def recedes(node: Any, velocity: Vector, angular: Vector, slack: float) -> bool:
     return along * math.cos(node.cone_angle) + across * math.sin(node.cone_angle) + turning + slack + pad < 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def recedes_by_vectors(node: Any, recoil: Any, velocity: Vector, angular: Vector, slack: float) -> bool:
     """The same as :func:`recedes` by recoil vectors: the corners of the box move backwards along every one of them.
 
@@ -119,7 +118,7 @@ def recedes_by_vectors(node: Any, recoil: Any, velocity: Vector, angular: Vector
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def triangle_recedes(triangle: Any, velocity: Vector, angular: Vector, slack: float) -> bool:
     """Does every point of one triangle move to the back of it?
 

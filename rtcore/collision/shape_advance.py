@@ -14,8 +14,6 @@ Source: conservative advancement, Mirtich 1996; directed bounds after Zhang, Lee
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.convex_distance import (
     PAD,
     core_distance,
@@ -25,7 +23,7 @@ from rtcore.collision.convex_distance import (
     to_first,
 )
 from rtcore.collision.shape_pieces import CORE_PLANE, support
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import SCREW, STILL, relative_bounds, relative_pose, relative_twist
 from rtcore.spatial import Vector, add, cross, dot, length, scaled, subtract, vector
 
@@ -44,7 +42,7 @@ rounding and the curvature of its path could stop a motion along a surface."""
 SEARCHES = 3
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def place_pair(work: Any, relative: Any, u: float) -> None:
     """Put the second piece where it is at u in the first's frame."""
     place, turn = relative_pose(relative, u)
@@ -108,7 +106,7 @@ def _step(work: Any, relative: Any, u: float, limit: float, spare: float, wanted
     return max(plain, near), speed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def advance_once(work: Any, relative: Any, separation: float, u: float, limit: float) -> tuple[float, int, float, int]:
     """Return (time, CLEAR or ADVANCED, gap at u, steps) for two pieces that may be halved yet: one step from u on.
 
@@ -126,7 +124,7 @@ def advance_once(work: Any, relative: Any, separation: float, u: float, limit: f
     return u + step, ADVANCED, bound - margins, steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def advance_pair(
     work: Any,
     relative: Any,

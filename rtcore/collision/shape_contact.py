@@ -12,14 +12,13 @@ A sphere is a point with a margin, so that a sphere against a mesh is the exact 
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rtcore.collision.convex_distance import DISTANCE_WORK
 from rtcore.collision.nearest import nearest_on_triangle
 from rtcore.collision.shape_advance import ADVANCED, CLEAR, CONTACT, advance_once, advance_pair
 from rtcore.collision.shape_pieces import half_path, load_piece, root_path
 from rtcore.geometry.shapes import SHAPE_MESH, SHAPE_PLANE
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import relative_pose, relative_screw, still
 from rtcore.spatial import (
     Vector,
@@ -62,7 +61,7 @@ _SHARE = 0.25
 other half is for the advancement."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def shape_first_contact(
     shapes: np.ndarray,
     values: np.ndarray,
@@ -101,7 +100,7 @@ def shape_first_contact(
     _turn_hit(work, hit)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def shape_mesh_first_contact(
     shapes: np.ndarray,
     values: np.ndarray,

@@ -19,7 +19,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rtcore.geometry.shapes import (
     PATCH_BOX,
@@ -37,7 +36,7 @@ from rtcore.geometry.shapes import (
     SHAPE_TORUS,
     block,
 )
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import Vector, add, length, put_vector, quaternion, rotate, scaled, subtract, vector
 
 CORE_POINTS = 0
@@ -76,7 +75,7 @@ PIECE = np.dtype(
 _PAD = 32.0 * 2.0**-52
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def load_piece(
     shape: Any,
     values: np.ndarray,
@@ -117,13 +116,13 @@ def load_piece(
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def root_path(shape: Any) -> int:
     """The path of a whole shape."""
     return shape.root if shape.kind == SHAPE_MESH else 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def half_path(shape: Any, nodes: np.ndarray, path: int, side: int) -> int:
     """The path of one half (side 0 or 1) of a divisible piece."""
     if shape.kind != SHAPE_MESH:
@@ -133,7 +132,7 @@ def half_path(shape: Any, nodes: np.ndarray, path: int, side: int) -> int:
     return int(nodes[path].right)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def support(piece: np.void, d: Vector) -> Vector:
     """The point of the core that is farthest along d (body frame, any length), to rounding; not for a half space."""
     if piece.core == CORE_POINTS:

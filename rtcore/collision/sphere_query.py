@@ -23,7 +23,7 @@ from numba import njit
 from rtcore.collision.elementary.advance import edge_edge, face_vertex, vertex_face
 from rtcore.collision.overlap_modes import quartic_falls_to
 from rtcore.geometry.sphere_tree import SphereTree
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import STILL, TAN_HALF
 from rtcore.spatial import Vector, add, conjugate, cross, dot, length, quaternion, rotate, scaled, subtract, vector
 
@@ -121,7 +121,7 @@ def _at_start(relative: Any, centre: Vector) -> Vector:
     return _in_first(relative, add(vector(moving.position), rotate(quaternion(moving.orientation), centre)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def fill_ball_screw(relative: Any, first_root: Any, second_root: Any, screw: Any) -> None:
     """Fill a BALL_SCREW record.
 
@@ -150,7 +150,7 @@ def fill_ball_screw(relative: Any, first_root: Any, second_root: Any, screw: Any
     screw.pad = 2.0**-44 * sizes * sizes
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def balls_overlap(screw: Any, fixed: Vector, start: Vector, reach: float, end: float) -> bool:
     """Do a fixed ball and one that moves on a screw overlap at some x in 0..end?
 

@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from rtcore.collision.nearest import nearest_on_triangle, push, push_both
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import conjugate, quaternion, rotate, to_body
 from rtcore.tables import DEGRADED_SWEEP
 
@@ -46,7 +45,7 @@ def _entry_time(
     return enter if enter <= leave else math.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def impact_time(
     triangle: np.void,
     radius: float,
@@ -97,7 +96,7 @@ def impact_time(
     return time
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sweep(
     model: tuple,
     state: tuple,

@@ -11,8 +11,6 @@ Source: Redon 2002, 3.5 and 3.6 (Gauss' principle, keep-away distances); Faure 1
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.dynamics.contact_rows import (
     ITERATION,
     collect_contacts,
@@ -29,7 +27,7 @@ from rtcore.dynamics.held_tool import load_tool, store_tool
 from rtcore.dynamics.restitution import limit_gain, limit_rebound, want_rebound
 from rtcore.dynamics.rigid_body import load_mover, set_velocity, store_mover
 from rtcore.dynamics.sleep import QUIET, find_sleepers
-from rtcore.kernels import inner
+from rtcore.kernels import inlined, inner, kernel
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
 from rtcore.solvers.problem import (
@@ -60,7 +58,7 @@ SLIP = 1e-6
 """Share of eps_alert by which a contact must move along its surface in one step to count as sliding."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any) -> None:
     """Solve what contacts make of the free motion; movers then hold the velocities, velocities of bodies are kept.
 
@@ -90,7 +88,7 @@ def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any)
     _store(model, state)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def load_movers(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vector) -> None:
     """Write all bodies that move, and the tool, to the movers of the contact problem.
 
@@ -123,7 +121,7 @@ def _push_along(mover: Any, velocity: Any) -> None:
             mover.inverse_inertia[i, j] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def _solve(
     model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, iterations: int, held: int, report: Any
 ) -> None:
@@ -166,7 +164,7 @@ def _keep_residual(state: tuple, first: int, last: int, residual: float, undone:
                 velocity.quiet = 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def _iterate(
     model: tuple, state: tuple, wanted: Any, first: int, last: int, sweeps: int, iterations: int, held: int, report: Any
 ) -> None:
@@ -352,7 +350,7 @@ def _rests(model: tuple, mover: Any, body_id: int) -> bool:
     return speed * world.dt <= REST * world.eps_alert
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def _store(model: tuple, state: tuple) -> None:
     """Give the bodies what their movers received."""
     tool = len(model.bodies)

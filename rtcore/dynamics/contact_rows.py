@@ -8,11 +8,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rtcore.dynamics.groups import group_of, join, separate
 from rtcore.dynamics.rigid_body import centre_of_mass
-from rtcore.kernels import inner
+from rtcore.kernels import inlined, inner, kernel
 from rtcore.solvers.rolling import write_moments
 from rtcore.spatial import (
     Vector,
@@ -36,7 +35,7 @@ LEAST_ITERATIONS = 4
 """Iterations below which sweeps do more."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def most_sweeps(budget: Any, contacts: int) -> int:
     """How often all contacts of a step may be visited by what a BUDGET has, once at least."""
     if budget.visits == 0:
@@ -44,14 +43,14 @@ def most_sweeps(budget: Any, contacts: int) -> int:
     return max(budget.visits // max(contacts, 1), 1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def newton_iterations(budget: Any, contacts: int) -> int:
     """How many iterations of Newton's method these are; 0 where they are too few for it to come to anything."""
     iterations = most_sweeps(budget, contacts) // ITERATION
     return iterations if iterations >= LEAST_ITERATIONS else 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def yields(model: tuple, wanted: Any, body_id: int) -> bool:
     """Do contacts move this body? The tool, whose number is that of bodies in all, if a hand holds it."""
     if body_id == len(model.bodies):
@@ -59,7 +58,7 @@ def yields(model: tuple, wanted: Any, body_id: int) -> bool:
     return model.bodies[body_id].kind == FREE
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def collect_contacts(model: tuple, state: tuple, wanted: Any, report: Any) -> None:
     """Write the places of all contacts that can move anything, and of their moments, by islands with their bounds.
 
@@ -168,7 +167,7 @@ def _fill(jacobian: np.ndarray, sign: float, normal: Vector, one: Vector, two: V
             jacobian[k, 3 + m] = sign * torque[m]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def friction_of(model: tuple, first: int, second: int, slips: bool) -> float:
     """Coefficient of two bodies: the geometric mean, as in Box2D and Jolt; against the tool that of the body."""
     one = model.bodies[first]
@@ -194,7 +193,7 @@ def _mean(mine: float, other: float) -> float:
     return mine if mine == other else math.sqrt(mine * other)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def write_equations(model: tuple, state: tuple, report: Any) -> None:
     """Write one equation per place, with what the contact pushed in the last step as warm start.
 
@@ -271,14 +270,14 @@ def _write_moments(model: tuple, state: tuple) -> None:
         put_vector(problem.equations[i].impulse, (dot(moment, normal), dot(moment, one), dot(moment, two)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def rows_of_island(bounds: np.ndarray, count: int, island: int) -> tuple[int, int]:
     """(first row, last + 1) of an island, as the int64 that solvers are compiled for; count: of equations."""
     whole: Any = np.int64(count)
     return min(np.int64(bounds[island]), whole), min(np.int64(bounds[island + 1]), whole)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def normal_of(equation: Any) -> Vector:
     """The normal of a CONTACT_EQUATION from the first body to the second, unit, scene."""
     if equation.second < 0:
@@ -286,7 +285,7 @@ def normal_of(equation: Any) -> Vector:
     return vector(equation.jacobian_second[0, :3])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def gap_of(state: tuple, place: Any, report: Any) -> float:
     """The gap of a contact at the start of the step, m; place: CONTACT_PLACE."""
     if place.pair < 0:
@@ -294,7 +293,7 @@ def gap_of(state: tuple, place: Any, report: Any) -> float:
     return state.pairs.rows[place.pair].contacts[place.row].gap
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def is_tool_alone(model: tuple, state: tuple, first: int, last: int) -> bool:
     """Is it only the tool that the contacts first .. last - 1 move, among what stands?"""
     for i in range(first, last):

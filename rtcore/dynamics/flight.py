@@ -11,12 +11,10 @@ Source: uniformly accelerated motion; the first root of h + u t + a t^2 / 2 in i
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.dynamics.contact_rows import gap_of, normal_of, rows_of_island
 from rtcore.dynamics.restitution import begin_impacts, normal_velocity, pair_restitution
 from rtcore.dynamics.rigid_body import load_mover
-from rtcore.kernels import inner
+from rtcore.kernels import inlined, inner, kernel
 from rtcore.spatial import Vector, add, dot, put_vector, scaled, subtract, vector
 from rtcore.tables import FREE
 
@@ -24,7 +22,7 @@ NEVER = 2.0
 """Of what does not happen within a step: a share of it above 1."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def gravity_kick(model: tuple, body_id: int) -> Vector:
     """What gravity adds to the velocity of a body in a step, less what drag takes of that, m/s; 0 of all but free."""
     world = model.world[0]
@@ -35,7 +33,7 @@ def gravity_kick(model: tuple, body_id: int) -> Vector:
     return scaled(vector(world.gravity), world.dt * share)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def touch(height: float, speed: float, acceleration: float) -> tuple[float, float]:
     """When height + speed t + acceleration t^2 / 2 first comes down to 0, and how fast it then falls: (t, >= 0).
 
@@ -50,7 +48,7 @@ def touch(height: float, speed: float, acceleration: float) -> tuple[float, floa
     return ((speed + fast) / -acceleration, fast) if acceleration < 0.0 else (math.inf, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def load_impacts(model: tuple, state: tuple, report: Any) -> None:
     """Say which contacts bounce within this step, and give their movers the velocities of the instant.
 
@@ -118,7 +116,7 @@ def _go_to(model: tuple, state: tuple, body_id: int, instant: float) -> None:
     load_mover(state.problem.movers[mover], velocity, state.poses[body_id], model.inertias[body_id], 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def fly_on(model: tuple, state: tuple, body_id: int) -> None:
     """Give a body that has bounced the rest of its kick, and its mover the mean velocity of the step."""
     share = state.pairs.struck[body_id]
@@ -135,7 +133,7 @@ def fly_on(model: tuple, state: tuple, body_id: int) -> None:
     put_vector(mover.velocity[3:], turned)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def fall(model: tuple, state: tuple, body_id: int) -> None:
     """Give the mover of a body that nothing pushes the mean velocity of the step."""
     mover = state.problem.movers[state.pairs.movers[body_id]]

@@ -5,17 +5,18 @@ Source: union by smallest root with path halving, Tarjan and van Leeuwen 1984.
 """
 
 import numpy as np
-from numba import njit
+
+from rtcore.kernels import kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def separate(groups: np.ndarray) -> None:
     """Make each body a set of its own; groups: (n,) i4."""
     for i in range(len(groups)):
         groups[i] = i
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def group_of(groups: np.ndarray, body_id: int) -> int:
     """The smallest body of the set of a body."""
     while groups[body_id] != body_id:
@@ -24,7 +25,7 @@ def group_of(groups: np.ndarray, body_id: int) -> int:
     return body_id
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def join(groups: np.ndarray, first: int, second: int) -> None:
     """Make one set of the sets of two bodies."""
     a = group_of(groups, first)
@@ -32,7 +33,7 @@ def join(groups: np.ndarray, first: int, second: int) -> None:
     groups[max(a, b)] = min(a, b)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def join_near(pairs: tuple, broad: tuple) -> None:
     """Make groups of the bodies that move and that the broad phase finds near; pairs: Pairs; broad: BroadPhase."""
     separate(pairs.groups)

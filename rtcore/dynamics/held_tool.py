@@ -17,10 +17,8 @@ Source: Redon 2002, 3.5 and 3.6 (worlds of first and second order).
 
 from typing import Any
 
-from numba import njit
-
 from rtcore.dynamics.rigid_body import angular_momentum
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
     Vector,
     add,
@@ -34,7 +32,7 @@ from rtcore.spatial import (
 )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def load_tool(
     mover: Any, velocity: Any, world: Any, inertia: Any, orientation: Any, wanted: Any, shift: Vector, turn: Vector
 ) -> None:
@@ -92,7 +90,7 @@ def _fix(mover: Any) -> None:
             mover.inverse_inertia[i, j] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def store_tool(velocity: Any, proxy: Any, inertia: Any, mover: Any) -> None:
     """Keep the velocity of a tool with mass; velocity: BODY_VELOCITY; proxy: PROXY, as when it was loaded."""
     if inertia.mass > 0.0:

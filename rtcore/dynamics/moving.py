@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rtcore import motion as screws
 from rtcore.dynamics.flight import gravity_kick
@@ -24,7 +23,7 @@ from rtcore.dynamics.rigid_body import (
 )
 from rtcore.dynamics.sleep import stands
 from rtcore.dynamics.stalls import note_stall
-from rtcore.kernels import inner
+from rtcore.kernels import inlined, inner, kernel
 from rtcore.motion import SCREW, from_twist, from_velocity, still
 from rtcore.spatial import (
     dot,
@@ -43,7 +42,7 @@ GAIN = 1e-12
 """Share of the energy of a rotation that a step may add by rounding."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def kick(model: tuple, state: tuple) -> None:
     """Change the velocities of free bodies by gravity and drag. model: Model; state: State."""
     world = model.world[0]
@@ -60,7 +59,7 @@ def kick(model: tuple, state: tuple) -> None:
             # fmt: on
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def move_by_velocity(model: tuple, state: tuple) -> None:
     """Write the motions that bodies would have by the velocities of the movers; the others stand still.
 
@@ -89,7 +88,7 @@ def move_by_velocity(model: tuple, state: tuple) -> None:
             from_twist(motion, SCREW, position, orientation, shift, turn, centre)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def place_bodies(model: tuple, state: tuple, report: Any) -> None:
     """Put every body that moves where its motion has it at its time, and take back what it has had too much of.
 
@@ -160,7 +159,7 @@ def _touches(state: tuple, body_id: int, tool: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def account(model: tuple, state: tuple, report: Any) -> None:
     """Write the energy of the free bodies and the digest of all bodies that move to the STEP_REPORT."""
     gravity = vector(model.world[0].gravity)

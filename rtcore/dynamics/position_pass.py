@@ -16,12 +16,10 @@ Source: Redon 2002, 3.6 (keep-away distances); Faure 1997, 6.1.3; the second-ord
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore import motion as screws
 from rtcore.collision.features import FACE
 from rtcore.dynamics.contact_rows import gap_of, is_tool_alone, newton_iterations, rows_of_island
-from rtcore.kernels import inner
+from rtcore.kernels import inlined, inner, kernel
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
 from rtcore.solvers.problem import apply_impulses
@@ -57,7 +55,7 @@ YIELDING = 0.05
 lacks nothing yields nothing."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def open_contacts(model: tuple, state: tuple, budget: Any, report: Any) -> bool:
     """Add to the velocities of the movers what the motions of this step lack, and say whether anything was added.
 
@@ -75,7 +73,7 @@ def open_contacts(model: tuple, state: tuple, budget: Any, report: Any) -> bool:
     return opened
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def _open_island(model: tuple, state: tuple, first: int, last: int, iterations: int, report: Any) -> bool:
     world = model.world[0]
     problem = state.problem
@@ -172,7 +170,7 @@ def _dip(world: Any, gap: float, rate: float, end: float) -> float:
     return rate + 2.0 * math.sqrt(bend * (gap - floor))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def bend_ways(model: tuple, state: tuple, report: Any) -> bool:
     """Mark the bodies of contacts that dip as ones whose screw shall begin with their velocity: are there any?
 
@@ -194,7 +192,7 @@ def bend_ways(model: tuple, state: tuple, report: Any) -> bool:
     return bent
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def contact_path(model: tuple, state: tuple, i: int, report: Any) -> tuple[float, float]:
     """(rate at the start, m per unit of u, gap at the end, m) of contact i by the motions of this step."""
     pairs = state.pairs

@@ -31,9 +31,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers.problem import ContactProblem, relative_velocity
 
 SHY = 1.0 - 2.0**-46
@@ -56,7 +55,7 @@ IMPACT = np.dtype(
 """One impact, in the same row as its CONTACT_EQUATION. The caller fills in the first three fields."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pair_restitution(first: float, second: float) -> float:
     """Coefficient of restitution of two bodies: the larger one, as in Box2D and Jolt.
 
@@ -77,7 +76,7 @@ def _work(jacobian: np.ndarray, velocity: np.ndarray, impulse: np.ndarray) -> fl
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def normal_velocity(problem: ContactProblem, i: int) -> float:
     """Of contact i of a ContactProblem with the velocities that the movers have, m/s; apart is positive."""
     equation = problem.equations[i]
@@ -109,7 +108,7 @@ def _effect(equation: Any, k: int) -> float:
     return equation.velocity[k] - equation.free[k] - equation.compliance[k] * equation.impulse[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def kinetic_energy_change(problem: ContactProblem, first: int, last: int) -> float:
     """Change of the movers' kinetic energy by the impulses of an island, contacts first .. last - 1, J.
 
@@ -125,7 +124,7 @@ def kinetic_energy_change(problem: ContactProblem, first: int, last: int) -> flo
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def limit_gain(problem: ContactProblem, first: int, last: int) -> float:
     """Scale the impulses of an island down where they would add kinetic energy: the factor, 1 where they do not.
 
@@ -152,7 +151,7 @@ def limit_gain(problem: ContactProblem, first: int, last: int) -> float:
     return factor
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def begin_impacts(problem: ContactProblem, impacts: np.ndarray, first: int, last: int) -> int:
     """Write the rebounds wanted at the contacts first .. last - 1 and return how many there are.
 
@@ -171,7 +170,7 @@ def begin_impacts(problem: ContactProblem, impacts: np.ndarray, first: int, last
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def want_rebound(problem: ContactProblem, impacts: np.ndarray, first: int, last: int) -> None:
     """Keep the answer without restitution and ask for the rebounds: less the wanted velocities in `free`.
 
@@ -197,7 +196,7 @@ def _root(start: float, slope: float, curvature: float) -> float:
     return SHY * min(root, 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def limit_rebound(problem: ContactProblem, impacts: np.ndarray, first: int, last: int) -> tuple[float, float]:
     """Cut the rebounds of an island so that its kinetic energy does not grow.
 

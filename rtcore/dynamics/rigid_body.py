@@ -34,10 +34,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rtcore import motion as screws
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import SCREW, from_twist
 from rtcore.spatial import (
     Quaternion,
@@ -91,7 +90,7 @@ they have about it at the start: that keeps their energy, and no screw of a tick
 # Inertia. ---------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def centre_of_mass(pose: Any, inertia: Any) -> Vector:
     """Where the centre of mass is, scene, m; pose: POSE, inertia: BODY_INERTIA."""
     return to_scene(pose, vector(inertia.centre))
@@ -103,7 +102,7 @@ def _frame(orientation: Quaternion, inertia: Any) -> Quaternion:
     return multiply(orientation, quaternion(inertia.axes))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def angular_momentum(orientation: Quaternion, inertia: Any, angular: Vector) -> Vector:
     """About the centre of mass, scene, N m s; inertia: BODY_INERTIA, angular: velocity, scene, rad/s."""
     frame = _frame(orientation, inertia)
@@ -112,7 +111,7 @@ def angular_momentum(orientation: Quaternion, inertia: Any, angular: Vector) -> 
     return rotate(frame, (moments[0] * w[0], moments[1] * w[1], moments[2] * w[2]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def angular_velocity(orientation: Quaternion, inertia: Any, momentum: Vector) -> Vector:
     """Scene, rad/s; inertia: BODY_INERTIA, momentum: angular, about the centre of mass, scene, N m s."""
     frame = _frame(orientation, inertia)
@@ -121,7 +120,7 @@ def angular_velocity(orientation: Quaternion, inertia: Any, momentum: Vector) ->
     return rotate(frame, (p[0] / moments[0], p[1] / moments[1], p[2] / moments[2]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def inverse_inertia(orientation: Quaternion, inertia: Any, out: np.ndarray) -> None:
     """Write the inverse of the inertia tensor about the centre of mass; out: (3, 3), scene axes, 1/(kg m2)."""
     frame = _frame(orientation, inertia)
@@ -140,7 +139,7 @@ def inverse_inertia(orientation: Quaternion, inertia: Any, out: np.ndarray) -> N
 # Kick. ------------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def set_velocity(velocity: Any, pose: Any, inertia: Any, linear: Vector, angular: Vector) -> None:
     """Fill a BODY_VELOCITY record.
 
@@ -152,7 +151,7 @@ def set_velocity(velocity: Any, pose: Any, inertia: Any, linear: Vector, angular
     put_vector(velocity.loaded, angular)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def free_motion(
     velocity: Any, pose: Any, inertia: Any, gravity: Vector, force: Vector, torque: Vector, dt: float
 ) -> None:
@@ -233,7 +232,7 @@ def _stride(s: Turning, share: Vector, h: float) -> Turning:
     return _ahead(_ahead(at, f, -h * 4.0 / 15.0), g, h * 11.0 / 120.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def spin(orientation: Quaternion, inertia: Any, momentum: Vector, dt: float) -> tuple[Vector, Vector]:
     """Force-free rotation of a body over a time.
 
@@ -272,7 +271,7 @@ def spin(orientation: Quaternion, inertia: Any, momentum: Vector, dt: float) -> 
     return rotate(frame, rotation_vector(turned)), rotate(multiply(frame, turned), w)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def mean_angular_velocity(velocity: Any, pose: Any, inertia: Any, dt: float) -> Vector:
     """Angular velocity (scene, rad/s) of the screw of a tick of dt (s); that of the instant for dt = 0.
 
@@ -284,7 +283,7 @@ def mean_angular_velocity(velocity: Any, pose: Any, inertia: Any, dt: float) -> 
     return scaled(turn, 1.0 / dt)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def load_mover(mover: Any, velocity: Any, pose: Any, inertia: Any, dt: float) -> None:
     """Fill a MOVER record with a body as contact solvers see it.
 
@@ -299,7 +298,7 @@ def load_mover(mover: Any, velocity: Any, pose: Any, inertia: Any, dt: float) ->
     inverse_inertia(quaternion(pose.orientation), inertia, mover.inverse_inertia)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def store_mover(velocity: Any, mover: Any, pose: Any, inertia: Any) -> None:
     """Give a body the impulses that its MOVER received since :func:`load_mover`.
 
@@ -313,7 +312,7 @@ def store_mover(velocity: Any, mover: Any, pose: Any, inertia: Any) -> None:
     _set_momentum(velocity, orientation, inertia, add(vector(velocity.momentum), given))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def tick_motion(motion: Any, velocity: Any, pose: Any, inertia: Any, dt: float) -> None:
     """Fill the MOTION record of a tick: one screw about the centre of mass to the end of the force-free motion.
 
@@ -325,7 +324,7 @@ def tick_motion(motion: Any, velocity: Any, pose: Any, inertia: Any, dt: float) 
     from_twist(motion, SCREW, vector(pose.position), orientation, shift, turn, centre_of_mass(pose, inertia))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def follow(pose: Any, velocity: Any, inertia: Any, motion: Any, u: float) -> None:
     """Put a body where its motion has it at u in 0..1, its momenta unchanged.
 
@@ -341,20 +340,20 @@ def follow(pose: Any, velocity: Any, inertia: Any, motion: Any, u: float) -> Non
 # Ledgers. ---------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def kinetic_energy(velocity: Any, inertia: Any) -> tuple[float, float]:
     """(of the centre of mass, of the rotation), J; velocity: BODY_VELOCITY, inertia: BODY_INERTIA."""
     v = vector(velocity.linear)
     return 0.5 * inertia.mass * dot(v, v), 0.5 * dot(vector(velocity.angular), vector(velocity.momentum))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def potential_energy(pose: Any, inertia: Any, gravity: Vector) -> float:
     """In a uniform field (m/s2, scene), 0 with the centre of mass at the origin, J; POSE, BODY_INERTIA."""
     return -inertia.mass * dot(gravity, centre_of_mass(pose, inertia))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def momenta(velocity: Any, pose: Any, inertia: Any) -> tuple[Vector, Vector]:
     """(linear, N s, angular about the origin of the scene, N m s); BODY_VELOCITY, POSE, BODY_INERTIA."""
     linear = scaled(vector(velocity.linear), inertia.mass)

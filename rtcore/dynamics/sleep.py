@@ -11,11 +11,9 @@ threshold, and so changes nothing.
 
 from typing import Any
 
-from numba import njit
-
 from rtcore.dynamics.groups import group_of, join, separate
 from rtcore.dynamics.rigid_body import set_velocity
-from rtcore.kernels import inner
+from rtcore.kernels import inlined, inner, kernel
 from rtcore.spatial import put_vector
 from rtcore.tables import FREE, KINEMATIC, RESTICK_TICKS
 
@@ -24,7 +22,7 @@ QUIET = RESTICK_TICKS + 1
 NOTHING = (0.0, 0.0, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def stands(velocity: Any) -> bool:
     """Is the velocity of a body (BODY_VELOCITY) zero to the bit?"""
     moving = False
@@ -33,7 +31,7 @@ def stands(velocity: Any) -> bool:
     return not moving
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def find_sleepers(model: tuple, state: tuple, report: Any) -> None:
     """Write to state.pairs.asleep which free bodies sleep in this step, and take them out of it.
 

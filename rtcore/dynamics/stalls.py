@@ -8,9 +8,8 @@ for such a group, as it does for one that is stopped early; what it has had too 
 
 from typing import Any
 
-from numba import njit
-
 from rtcore.dynamics.groups import group_of, join_near
+from rtcore.kernels import kernel
 from rtcore.spatial import put_vector, scaled, vector
 
 HARDLY = 1.0 / 16.0
@@ -19,13 +18,13 @@ MOST = 10
 """Halvings of a step at most."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def note_stall(velocity: Any, share: float) -> None:
     """Count a step of which a body (BODY_VELOCITY) executed a share, 0..1."""
     velocity.stalls = min(velocity.stalls + 1, MOST + 1) if share < HARDLY else max(velocity.stalls - 1, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def shorten_ways(model: tuple, state: tuple) -> None:
     """Shorten the velocities of the movers of groups that have stalled more than once, and write state.pairs.strides.
 

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import builder
 
 ROUNDING = 1e-14
 """Pad of angles (rad) against rounding of the computations here."""
@@ -65,7 +65,7 @@ def touching_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     return np.ascontiguousarray(triangles["normal"]), starts, items, tilts
 
 
-@inner
+@builder
 def _slots(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Triangles by feature: (starts, triangles), from ids (m, 3)."""
     starts = np.zeros(ids.max() + 2, np.int64)
@@ -192,7 +192,7 @@ def gather(
     return last - first, tilt
 
 
-@inner
+@builder
 def _chord(points: np.ndarray, i: int, axis: np.ndarray) -> float:
     """Square distance of point i from the end of the axis: exact for small angles, where the cosine is not."""
     x = points[i, 0] - axis[0]
@@ -201,7 +201,7 @@ def _chord(points: np.ndarray, i: int, axis: np.ndarray) -> float:
     return x * x + y * y + z * z
 
 
-@inner
+@builder
 def _reach(points: np.ndarray, axis: np.ndarray) -> float:
     """Largest angle between the axis and a point."""
     largest = 0.0
@@ -263,7 +263,7 @@ def smallest_cap(points: np.ndarray, axis: np.ndarray) -> bool:
     return True
 
 
-@inner
+@builder
 def _cap_through(a: np.ndarray, b: np.ndarray, c: np.ndarray, two: bool, axis: np.ndarray) -> bool:
     """Axis of the smallest cap with a and b (two) or all three points on its rim; False where they leave it open."""
     if two:
@@ -283,7 +283,7 @@ def _cap_through(a: np.ndarray, b: np.ndarray, c: np.ndarray, two: bool, axis: n
     return True
 
 
-@inner
+@builder
 def _joined(a: np.ndarray, angle_a: float, b: np.ndarray, angle_b: float, axis: np.ndarray) -> float:
     """Smallest cap that holds two caps: its axis into `axis`, its angle as the result (padded)."""
     chord = math.sqrt((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2)

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from rtcore.geometry.cones import ROUNDING, copy, gather, shape, smallest_cap, touching_triangles
-from rtcore.kernels import inner
+from rtcore.kernels import builder
 
 RECOIL_MAX = 9
 """Most recoil vectors of a node."""
@@ -125,7 +125,7 @@ def _recoil(
                     vectors[i, k, j] = 0.0
 
 
-@inner
+@builder
 def _positive_cone(
     points: np.ndarray,
     axis: np.ndarray,
@@ -171,12 +171,12 @@ def _positive_cone(
     return used, missed + ROUNDING / STEEPEST
 
 
-@inner
+@builder
 def _before(plane: np.ndarray, i: int, j: int) -> bool:
     return plane[i, 0] < plane[j, 0] or (plane[i, 0] == plane[j, 0] and plane[i, 1] < plane[j, 1])
 
 
-@inner
+@builder
 def _sort(plane: np.ndarray, order: np.ndarray, count: int) -> None:
     """Numbers of the points from left to right, from below upwards where they tie, into `order` (heap sort)."""
     for i in range(count):
@@ -200,13 +200,13 @@ def _sort(plane: np.ndarray, order: np.ndarray, count: int) -> None:
             root = child
 
 
-@inner
+@builder
 def _turn(ax: float, ay: float, bx: float, by: float, cx: float, cy: float) -> float:
     """Twice the signed area of the triangle a, b, c in the plane: positive for a left turn at b."""
     return (bx - ax) * (cy - by) - (by - ay) * (cx - bx)
 
 
-@inner
+@builder
 def _hull(plane: np.ndarray, order: np.ndarray, count: int, hull: np.ndarray) -> int:
     """Corners of the convex hull, anticlockwise, into `hull`; how many there are (Andrew's monotone chain 1979)."""
     used = 0
@@ -226,7 +226,7 @@ def _hull(plane: np.ndarray, order: np.ndarray, count: int, hull: np.ndarray) ->
     return max(used, 1)
 
 
-@inner
+@builder
 def _straighten(hull: np.ndarray, used: int) -> int:
     """Take out corners that hardly stick out over the line between their neighbours; how many are left."""
     k = 0
@@ -241,7 +241,7 @@ def _straighten(hull: np.ndarray, used: int) -> int:
     return used
 
 
-@inner
+@builder
 def _take_out(corners: np.ndarray, used: int, k: int) -> int:
     for j in range(k, used - 1):
         corners[j, 0] = corners[j + 1, 0]
@@ -249,7 +249,7 @@ def _take_out(corners: np.ndarray, used: int, k: int) -> int:
     return used - 1
 
 
-@inner
+@builder
 def _to_segment(ax: float, ay: float, bx: float, by: float, x: float, y: float) -> float:
     """Distance of (x, y) from the segment a b."""
     dx, dy = bx - ax, by - ay
@@ -260,7 +260,7 @@ def _to_segment(ax: float, ay: float, bx: float, by: float, x: float, y: float) 
     return math.hypot(x - ax - share * dx, y - ay - share * dy)
 
 
-@inner
+@builder
 def _fewer_sides(corners: np.ndarray, whole: np.ndarray, used: int, most: int) -> int:
     """Drop sides of a convex polygon, prolonging their neighbours, until `most` are left; how many there are then.
 
@@ -299,7 +299,7 @@ def _fewer_sides(corners: np.ndarray, whole: np.ndarray, used: int, most: int) -
     return used
 
 
-@inner
+@builder
 def _support_polygon(whole: np.ndarray, count: int, corners: np.ndarray, sides: int) -> int:
     """The smallest equiangular polygon about a convex one with a side along one of its sides; the number of sides."""
     least = math.inf
@@ -318,7 +318,7 @@ def _support_polygon(whole: np.ndarray, count: int, corners: np.ndarray, sides: 
     return sides
 
 
-@inner
+@builder
 def _equiangular(whole: np.ndarray, count: int, side: int, corners: np.ndarray, sides: int) -> None:
     """The tightest equiangular polygon about a convex one with its first side along a given one, into `corners`."""
     step = 2.0 * math.pi / sides
@@ -338,7 +338,7 @@ def _equiangular(whole: np.ndarray, count: int, side: int, corners: np.ndarray, 
         corners[j, 1] = along * y + across * x
 
 
-@inner
+@builder
 def _outside(corners: np.ndarray, used: int, x: float, y: float) -> float:
     """Distance of a point of the plane from a convex polygon (or segment, or point); 0 inside."""
     inside = used > 2

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from rtcore.collision.features import point_segment, point_triangle
-from rtcore.kernels import inner
+from rtcore.kernels import builder
 from rtcore.spatial import Vector, length, scaled, subtract
 
 SPHERE_NODE = np.dtype(
@@ -151,7 +151,7 @@ def _plane(corners: np.ndarray) -> np.ndarray:
     return normal if normal[int(np.argmax(np.abs(normal) > 0.5))] > 0.0 else -normal
 
 
-@inner
+@builder
 def _row(array: np.ndarray, i: int) -> Vector:
     return array[i, 0], array[i, 1], array[i, 2]
 
@@ -258,7 +258,7 @@ def _fill(
             following += 1
 
 
-@inner
+@builder
 def _ball_of_points(centres: np.ndarray, rows: np.ndarray) -> tuple[Vector, float]:
     """A ball around points (Ritter 1990): from the middle of two distant ones, grown to take in the rest."""
     first = _furthest(centres, rows, _row(centres, rows[0]))
@@ -279,7 +279,7 @@ def _ball_of_points(centres: np.ndarray, rows: np.ndarray) -> tuple[Vector, floa
     return centre, radius * (1.0 + 1e-14)
 
 
-@inner
+@builder
 def _furthest(centres: np.ndarray, rows: np.ndarray, point: Vector) -> int:
     best = rows[0]
     distance = -1.0
@@ -290,7 +290,7 @@ def _furthest(centres: np.ndarray, rows: np.ndarray, point: Vector) -> int:
     return best
 
 
-@inner
+@builder
 def _ball_of_balls(a: np.ndarray, ra: float, b: np.ndarray, rb: float) -> tuple[Vector, float]:
     """The smallest ball around two."""
     p = (a[0], a[1], a[2])

@@ -8,7 +8,7 @@ from numba import njit
 
 from rtcore.geometry.cones import fill_cones
 from rtcore.geometry.topology import label
-from rtcore.kernels import inner
+from rtcore.kernels import builder
 from rtcore.tables import BOX_NODE, MAX_TREE_DEPTH, TRIANGLE
 
 BINS = 16
@@ -156,7 +156,7 @@ def _grow(corners: np.ndarray, frames: np.ndarray, order: np.ndarray, nodes: np.
         used += 1
 
 
-@inner
+@builder
 def _push(stack: np.ndarray, top: int, first: int, end: int, depth: int, parent: int) -> int:
     stack[top, 0] = first
     stack[top, 1] = end
@@ -165,7 +165,7 @@ def _push(stack: np.ndarray, top: int, first: int, end: int, depth: int, parent:
     return top + 1
 
 
-@inner
+@builder
 def _levels_needed(count: int) -> int:
     levels = 0
     while count > 1:
@@ -174,12 +174,12 @@ def _levels_needed(count: int) -> int:
     return levels
 
 
-@inner
+@builder
 def _along(axes: np.ndarray, k: int, point: np.ndarray) -> float:
     return axes[k, 0] * point[0] + axes[k, 1] * point[1] + axes[k, 2] * point[2]
 
 
-@inner
+@builder
 def _half_surface(corners: np.ndarray, order: np.ndarray, first: int, end: int, axes: np.ndarray) -> float:
     """Half the surface of the box along `axes` that holds the triangles first..end."""
     low0 = low1 = low2 = math.inf
@@ -202,7 +202,7 @@ def _half_surface(corners: np.ndarray, order: np.ndarray, first: int, end: int, 
     return a * b + b * d + d * a
 
 
-@inner
+@builder
 def _choose_axes(
     corners: np.ndarray,
     order: np.ndarray,
@@ -239,14 +239,14 @@ def _choose_axes(
     _make_square(axes)
 
 
-@inner
+@builder
 def _copy(source: np.ndarray, axes: np.ndarray) -> None:
     for k in range(3):
         for j in range(3):
             axes[k, j] = source[k, j]
 
 
-@inner
+@builder
 def _turn(axes: np.ndarray, k: int, tangent: float, turned: np.ndarray) -> None:
     """Write the axes turned about their k-th by the angle whose half has this tangent: the same bits anywhere."""
     cosine = (1.0 - tangent * tangent) / (1.0 + tangent * tangent)
@@ -259,7 +259,7 @@ def _turn(axes: np.ndarray, k: int, tangent: float, turned: np.ndarray) -> None:
         turned[q, j] = cosine * axes[q, j] - sine * axes[p, j]
 
 
-@inner
+@builder
 def _covariance(corners: np.ndarray, order: np.ndarray, first: int, end: int, spread: np.ndarray) -> None:
     """Covariance of a point spread evenly over the triangles' area, times some positive number.
 
@@ -311,7 +311,7 @@ def _covariance(corners: np.ndarray, order: np.ndarray, first: int, end: int, sp
     spread[1, 2] = spread[2, 1] = yz
 
 
-@inner
+@builder
 def _area(p: np.ndarray) -> float:
     """Twice the area of a triangle."""
     ax, ay, az = p[1, 0] - p[0, 0], p[1, 1] - p[0, 1], p[1, 2] - p[0, 2]
@@ -320,7 +320,7 @@ def _area(p: np.ndarray) -> float:
     return math.sqrt(x * x + y * y + z * z)
 
 
-@inner
+@builder
 def _principal_axes(matrix: np.ndarray, axes: np.ndarray) -> None:
     """Write the eigenvectors of a symmetric matrix (changed) into the rows of `axes`, unit and right-handed.
 
@@ -351,7 +351,7 @@ def _principal_axes(matrix: np.ndarray, axes: np.ndarray) -> None:
                     axes[q, k] = sine * a + cosine * b
 
 
-@inner
+@builder
 def _make_square(axes: np.ndarray) -> None:
     """Make axes that are nearly so unit, square to each other and right-handed, to rounding."""
     for k in range(2):
@@ -366,7 +366,7 @@ def _make_square(axes: np.ndarray) -> None:
     axes[2, 2] = axes[0, 0] * axes[1, 1] - axes[0, 1] * axes[1, 0]
 
 
-@inner
+@builder
 def _enclose(corners: np.ndarray, order: np.ndarray, first: int, end: int, axes: np.ndarray, node: Any) -> None:
     """Give a node these axes, and the centre, half lengths and radius that hold the triangles first..end."""
     _copy(axes, node.axes)
@@ -400,7 +400,7 @@ def _enclose(corners: np.ndarray, order: np.ndarray, first: int, end: int, axes:
     node.radius = math.sqrt(square) + pad
 
 
-@inner
+@builder
 def _split(
     corners: np.ndarray,
     order: np.ndarray,
@@ -471,38 +471,38 @@ def _split(
     return middle
 
 
-@inner
+@builder
 def _bin(place: float, start: float, scale: float) -> int:
     return min(BINS - 1, int((place - start) * scale))
 
 
-@inner
+@builder
 def _swap(keys: np.ndarray, order: np.ndarray, i: int, j: int) -> None:
     keys[i], keys[j] = keys[j], keys[i]
     order[i], order[j] = order[j], order[i]
 
 
-@inner
+@builder
 def _clear(bins: np.ndarray, b: int) -> None:
     for k in range(3):
         bins[b, k, 0] = math.inf
         bins[b, k, 1] = -math.inf
 
 
-@inner
+@builder
 def _join(into: np.ndarray, other: np.ndarray) -> None:
     for k in range(3):
         into[k, 0] = min(into[k, 0], other[k, 0])
         into[k, 1] = max(into[k, 1], other[k, 1])
 
 
-@inner
+@builder
 def _size(box: np.ndarray) -> float:
     a, b, c = box[0, 1] - box[0, 0], box[1, 1] - box[1, 0], box[2, 1] - box[2, 0]
     return a * b + b * c + c * a
 
 
-@inner
+@builder
 def _best_bin(
     spans: np.ndarray,
     first: int,
@@ -556,7 +556,7 @@ def _best_bin(
     return best, best_price, best_rest
 
 
-@inner
+@builder
 def _sort(keys: np.ndarray, order: np.ndarray, first: int, end: int) -> None:
     """Heap sort of first..end by key, equal ones by number."""
     count = end - first
@@ -577,6 +577,6 @@ def _sort(keys: np.ndarray, order: np.ndarray, first: int, end: int) -> None:
             root = child
 
 
-@inner
+@builder
 def _before(keys: np.ndarray, order: np.ndarray, i: int, j: int) -> bool:
     return keys[i] < keys[j] or (keys[i] == keys[j] and order[i] < order[j])

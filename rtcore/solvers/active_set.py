@@ -7,9 +7,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 
 DEPENDENT = 1e-13
 """Share of its diagonal element below which a pivot is rounding: the row depends on those held."""
@@ -49,7 +48,7 @@ def _border(matrix: np.ndarray, factor: np.ndarray, n: int) -> bool:
     return left > least
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def append(held: ActiveSet, row: int) -> bool:
     """Hold a row whose products with the members and itself the caller has put into matrix[used].
 
@@ -63,7 +62,7 @@ def append(held: ActiveSet, row: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def remove(held: ActiveSet, place: int) -> None:
     """Let go the member at a place; the pivots of those after it can only grow, but for rounding."""
     n = held.used[0]

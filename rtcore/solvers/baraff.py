@@ -18,9 +18,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, relative_velocity, residual
 
@@ -392,7 +391,7 @@ def _soften(work: BaraffWork, contacts: int) -> bool:
     return settled
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(problem: ContactProblem, first: int, last: int, settings: np.void, work: BaraffWork, report: np.void) -> None:
     """Solve contacts first..last-1, friction included; a unit of work is one pivot, a factorisation of what is held.
 

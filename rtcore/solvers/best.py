@@ -4,12 +4,12 @@ Rows of `best`, (contacts, 3) impulses in N s, count from the first contact of t
 """
 
 import numpy as np
-from numba import njit
 
+from rtcore.kernels import kernel
 from rtcore.solvers.problem import ContactProblem, project_cone, project_moments, relative_velocity, residual, scale
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def start(problem: ContactProblem, first: int, last: int, report: np.void) -> float:
     """Put the warm start of contacts first .. last - 1 into their cones, report its residual; the rho of residuals."""
     for i in range(first, last):
@@ -26,7 +26,7 @@ def start(problem: ContactProblem, first: int, last: int, report: np.void) -> fl
     return rho
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def keep(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> None:
     """Write the impulses down as the best ones."""
     for i in range(first, last):
@@ -34,7 +34,7 @@ def keep(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> No
             best[i - first, k] = problem.equations[i].impulse[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def give(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> None:
     """Take the best impulses up again, and their velocities."""
     for i in range(first, last):
@@ -43,7 +43,7 @@ def give(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> No
     relative_velocity(problem, first, last)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def finish(
     problem: ContactProblem,
     first: int,

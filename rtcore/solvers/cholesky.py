@@ -12,9 +12,8 @@ Source: row-wise (bordering) form and envelope, George and Liu 1981, chapter 4.
 import math
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 
 PIVOT = 1e-14
 """Share of its diagonal element below which a pivot is rounding and its row counts as dependent on those before."""
@@ -45,7 +44,7 @@ def _pivot(row: np.ndarray, start: int, i: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def factor(a: np.ndarray, n: int) -> bool:
     """Replace the lower triangle of the leading (n, n) part of a by L, where a = L L^T.
 
@@ -87,7 +86,7 @@ def factor(a: np.ndarray, n: int) -> bool:
     return regular
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(a: np.ndarray, n: int, x: np.ndarray) -> None:
     """Replace the first n elements of x, the right side, by the solution; a: what `factor` made of the matrix."""
     for i in range(n):
@@ -108,7 +107,7 @@ def solve(a: np.ndarray, n: int, x: np.ndarray) -> None:
             x[k] -= row[k] * value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def factor_envelope(a: np.ndarray, starts: np.ndarray, blocks: int) -> bool:
     """As `factor`, for the leading blocks * BLOCK rows of a; elements outside the envelope are not touched.
 
@@ -163,7 +162,7 @@ def factor_envelope(a: np.ndarray, starts: np.ndarray, blocks: int) -> bool:
     return regular
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_envelope(a: np.ndarray, starts: np.ndarray, blocks: int, x: np.ndarray) -> None:
     """As `solve`, with what `factor_envelope` made."""
     for i in range(blocks * BLOCK):

@@ -10,9 +10,8 @@ Source: Baraff 1994, section 4; Dantzig's algorithm in Cottle, Pang and Stone 19
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers import normal_rows
 from rtcore.solvers.active_set import ActiveSet, append, make_active_set, remove
 from rtcore.solvers.cholesky import solve as solve_factored
@@ -210,7 +209,7 @@ def _next(work: DantzigWork, count: int, limit: float) -> int:
         work.state[d] = APART
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pivot(work: DantzigWork, count: int, steps: int, tolerance: float) -> int:
     """Solve impulse >= 0, A impulse + free >= 0, orthogonal, from the work's matrix and free; returns the steps used.
 
@@ -238,7 +237,7 @@ def pivot(work: DantzigWork, count: int, steps: int, tolerance: float) -> int:
     return used
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(
     problem: ContactProblem, first: int, last: int, settings: np.void, work: DantzigWork, report: np.void
 ) -> None:

@@ -7,10 +7,11 @@ Source: Redon 2002, 5.5 (sliding along t + mu n) and 5.6 (an upturned pyramid at
 import math
 
 import numpy as np
-from numba import njit
+
+from rtcore.kernels import kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def put_row(rows: np.ndarray, place: int, equation: np.void, n: float, t1: float, t2: float, bound: float) -> None:
     """Write the row of the direction n, t1, t2 in a contact's own axes, with no compliance and no impulse."""
     row = rows[place]
@@ -26,7 +27,7 @@ def put_row(rows: np.ndarray, place: int, equation: np.void, n: float, t1: float
     row.impulse = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def put_sliding(rows: np.ndarray, place: int, equation: np.void, t1: float, t2: float) -> int:
     """Write both rows of a contact that slides along the unit tangent (t1, t2); returns the place after them.
 
@@ -38,7 +39,7 @@ def put_sliding(rows: np.ndarray, place: int, equation: np.void, t1: float, t2: 
     return place + 2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def put_sticking(rows: np.ndarray, place: int, equation: np.void, sides: int) -> int:
     """Write the rows of a contact at rest, an upturned pyramid of so many sides (5.40); returns the place after them.
 

@@ -22,9 +22,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.local import FACTORS, UNIT, prepare, solve_contact
 from rtcore.solvers.problem import (
@@ -94,7 +93,7 @@ def _adjoins(equations: np.ndarray, blocks: np.ndarray, i: int) -> bool:
     return place < equation.block_first + equation.block_count and blocks[place].column == i + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def prepare_sweeps(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """Write the factors of `sweep`, (contacts, FACTORS)."""
     equations = problem.equations
@@ -113,7 +112,7 @@ def prepare_sweeps(problem: ContactProblem, first: int, last: int, factors: np.n
             prepare_pair(blocks[contact.diagonal].values, blocks[contact.diagonal + 1].values, own, factors[i - first])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """Solve the contacts first .. last - 1 once, one after the other; velocities must and will belong to impulses.
 
@@ -151,7 +150,7 @@ def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -
             v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sweep_with_moments(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """As `sweep`, each contact together with the moments in the row behind it, if it has some."""
     equations = problem.equations
@@ -239,7 +238,7 @@ def _finish(problem: ContactProblem, first: int, last: int, work: SweepWork, set
     report.converged = 1 if report.residual <= settings.tolerance else 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: SweepWork, report: Any) -> None:
     """Solve the contacts first .. last - 1 from the impulses they hold, by plain sweeps.
 
@@ -255,7 +254,7 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: S
     _finish(problem, first, last, work, settings, report)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_nncg(problem: ContactProblem, first: int, last: int, settings: Any, work: SweepWork, report: Any) -> None:
     """As `solve`, by nonlinear conjugate gradients.
 
@@ -391,7 +390,7 @@ def _combine(problem: ContactProblem, first: int, last: int, work: SweepWork, co
     relative_velocity(problem, first, last)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_anderson(problem: ContactProblem, first: int, last: int, settings: Any, work: SweepWork, report: Any) -> None:
     """As `solve`, by Anderson's acceleration with the safeguard of this file."""
     rho = _begin(problem, first, last, work, report)

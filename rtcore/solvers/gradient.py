@@ -15,9 +15,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, natural_map, project_cone, relative_velocity
 
@@ -140,7 +139,7 @@ def _run(
     best.finish(problem, first, last, settings, rho, work.best, sweeps, report)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(
     problem: ContactProblem, first: int, last: int, settings: np.void, work: GradientWork, report: np.void
 ) -> None:
@@ -152,7 +151,7 @@ def solve(
     _run(problem, first, last, settings, work, report, False)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_relaxed(
     problem: ContactProblem, first: int, last: int, settings: np.void, work: GradientWork, report: np.void
 ) -> None:

@@ -19,9 +19,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers import normal_rows
 from rtcore.solvers.cholesky import factor
 from rtcore.solvers.cholesky import solve as solve_factored
@@ -161,7 +160,7 @@ def _exchange(work: ImposedWork, count: int, trace: float, single: bool) -> int:
     return wrong
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def iterate(work: ImposedWork, count: int, passes: int, rho: float, tolerance: float) -> int:
     """Solve impulse >= 0, A impulse + free >= 0, orthogonal, of the work's matrix and free; returns the passes used.
 
@@ -209,7 +208,7 @@ def iterate(work: ImposedWork, count: int, passes: int, rho: float, tolerance: f
     return used
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(
     problem: ContactProblem, first: int, last: int, settings: np.void, work: ImposedWork, report: np.void
 ) -> None:
@@ -316,7 +315,7 @@ def _offer(problem: ContactProblem, first: int, last: int, work: ImposedWork, rh
     return now
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_friction(
     problem: ContactProblem, first: int, last: int, settings: np.void, work: ImposedWork, report: np.void
 ) -> None:

@@ -16,9 +16,8 @@ and Sorensen 1983).
 import math
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 
 FACTORS = 17
 """Room for factors per row of equations; `prepare` writes the first 8, see also rtcore.solvers.rolling."""
@@ -32,13 +31,13 @@ CLOSE = 1e-9
 """Newton's last step as a share of alpha plus the trace of S; its square is below rounding."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def prepare(values: np.ndarray, factors: np.ndarray) -> None:
     """Write what `solve_contact` needs of a contact's own block W (3, 3), normal first, to factors (FACTORS,)."""
     factorise(values[0, 0], values[0, 1], values[0, 2], values[1, 1], values[1, 2], values[2, 2], factors)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def factorise(nn: float, n1: float, n2: float, w11: float, w12: float, w22: float, factors: np.ndarray) -> None:
     """As `prepare`, of the elements of the block; only the first half of the factors is written."""
     inverse = 1.0 / nn if nn > 0.0 else 0.0
@@ -92,7 +91,7 @@ def _slip(mu: float, p0: float, p1: float, p2: float, aa: float, ac: float, cc: 
     return alpha
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_disc(s11: float, s12: float, s22: float, c1: float, c2: float, limit: float) -> tuple[float, float]:
     """The t that minimises t' S t / 2 + c' t over the disc |t| <= limit; S symmetric, not negative."""
     trace = s11 + s22
@@ -112,7 +111,7 @@ def solve_disc(s11: float, s12: float, s22: float, c1: float, c2: float, limit: 
     return share * e1, share * e2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_contact(factors: np.ndarray, bn: float, b1: float, b2: float, mu: float) -> tuple[float, float, float]:
     """The impulse (normal, two tangents) of a contact with velocity b at no impulse of its own, friction mu >= 0.
 

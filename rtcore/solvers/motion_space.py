@@ -19,9 +19,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers import normal_rows
 from rtcore.solvers.active_set import ActiveSet, append, make_active_set, remove
 from rtcore.solvers.cholesky import solve as solve_factored
@@ -141,7 +140,7 @@ def _root(root: np.ndarray, mover: np.void) -> None:
                 root[3 + k, 3 + k] = math.sqrt(value) if value > 1e-15 * mover.inverse_inertia[k, k] else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def prepare(movers: np.ndarray, count: int, work: MotionWork) -> None:
     """Take the inertia of the first `count` movers."""
     for m in range(count):
@@ -476,7 +475,7 @@ def _look(
     return (math.sqrt(error / most) if most > 0.0 else 0.0), row, aside
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def project(work: MotionWork, count: int, passes: int, tolerance: float) -> Projection:
     """Find the impulses of the first `count` rows loaded, and z, in at most so many passes over the rows.
 
@@ -521,7 +520,7 @@ def project(work: MotionWork, count: int, passes: int, tolerance: float) -> Proj
     return Projection(used, least, aside)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def add_motion(movers: np.ndarray, count: int, work: MotionWork) -> None:
     """Add the change found, L z, to the velocities of the first `count` movers."""
     for m in range(count):
@@ -532,7 +531,7 @@ def add_motion(movers: np.ndarray, count: int, work: MotionWork) -> None:
                 velocity[k] += root[k, p] * work.motion[6 * m + p]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def project_rows(
     movers: np.ndarray, mover_count: int, rows: np.ndarray, count: int, work: MotionWork, passes: int, tolerance: float
 ) -> Projection:
@@ -556,7 +555,7 @@ def project_rows(
     return answer
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(problem: ContactProblem, first: int, last: int, settings: np.void, work: MotionWork, report: np.void) -> None:
     """Solve the normal rows of contacts first..last-1, friction left out; a unit of work is one pass over the rows.
 

@@ -29,9 +29,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers import best, cholesky
 from rtcore.solvers.cholesky import BLOCK
 from rtcore.solvers.gauss_seidel import prepare_sweeps, sweep, sweep_with_moments
@@ -196,7 +195,7 @@ def _scale_rows(rows: np.ndarray, jacobian: np.ndarray, inverse_mass: float, roo
         rows[k, 5] = z * root[2, 2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _prepare(problem: ContactProblem, first: int, last: int, work: NewtonWork) -> int:
     """Number the movers of the island and scale the Jacobians; returns the number of its velocities."""
     equations = problem.equations
@@ -578,7 +577,7 @@ def _couple_together(problem: ContactProblem, first: int, i: int, work: NewtonWo
     _couple_movers(work.hessian, one, two, work.rows[i + 1], q)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _hessian(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int) -> None:
     """Write the Hessian I + J' G J at the arguments, inside its envelope."""
     h = work.hessian
@@ -641,7 +640,7 @@ def _centre(problem: ContactProblem, first: int, last: int, work: NewtonWork, do
         _collect(problem, first, i, work, r[0], r[1], r[2], work.state)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _slope(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int) -> tuple[float, float]:
     """Write arguments and the negative gradient (to the direction); returns the squares of gradient and state."""
     _relative(problem, first, last, work, work.state, work.argument)
@@ -672,7 +671,7 @@ def _slope(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof
     return gradient, state
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _descend(
     problem: ContactProblem, first: int, last: int, work: NewtonWork, dof: int, energy: float, enough: float, limit: int
 ) -> tuple[int, bool]:
@@ -756,7 +755,7 @@ def _answer(problem: ContactProblem, first: int, last: int, work: NewtonWork, rh
     return _judge(problem, first, last, rho)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: NewtonWork, report: Any) -> None:
     """Solve the contacts first .. last - 1, an island, from the impulses they hold; W must be assembled.
 

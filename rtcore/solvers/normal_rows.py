@@ -4,12 +4,12 @@ Friction is left out: tangential impulses are 0. For contacts without friction t
 """
 
 import numpy as np
-from numba import njit
 
+from rtcore.kernels import kernel
 from rtcore.solvers.problem import ContactProblem, natural_map, relative_velocity, scale
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def start(problem: ContactProblem, first: int, last: int, kept: np.ndarray, report: np.void) -> None:
     """Make the warm start pushes without friction, keep it in `kept` (contacts,), and say how good it is."""
     for i in range(first, last):
@@ -22,7 +22,7 @@ def start(problem: ContactProblem, first: int, last: int, kept: np.ndarray, repo
     report.start_residual = natural_map(problem, first, last, scale(problem, first, last), 0.0, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def finish(
     problem: ContactProblem,
     first: int,
@@ -48,7 +48,7 @@ def finish(
     report.converged = 1 if report.residual <= settings.tolerance else 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def normal_matrix(problem: ContactProblem, first: int, last: int, matrix: np.ndarray, free: np.ndarray) -> None:
     """Write the normal rows and columns of the Delassus operator, 1/kg, and of q, m/s, of contacts first..last-1."""
     for i in range(first, last):

@@ -23,9 +23,8 @@ eq. 6.2; exact-cone Gauss-Seidel as in the contact literature (Jourdan 1998).
 import math
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.tables import DEADBAND, DEGRADED_SOLVER
 
 HOLD_RESIDUAL = 1e-7
@@ -383,7 +382,7 @@ def _free_share(report: np.void, scratch: np.void, dx: float, dy: float, dz: flo
     return share
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(
     model: tuple,
     scratch: np.void,

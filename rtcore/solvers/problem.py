@@ -10,9 +10,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.tables import CONTACT_EQUATION, DELASSUS_BLOCK, MOVER, PROBLEM_SIZE
 
 
@@ -201,7 +200,7 @@ def _couple_side(values: np.ndarray, row: np.ndarray, equation: Any, entry: int,
         _couple(values, row, equation.jacobian_first, mover)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def assemble(problem: ContactProblem) -> None:
     """Write the blocks of the Delassus operator W = J M^-1 J^T + C of all contacts, each row in the order of columns.
 
@@ -258,7 +257,7 @@ def _add_motion(target: np.ndarray, jacobian: np.ndarray, velocity: np.ndarray) 
             target[k] += jacobian[k, m] * velocity[m]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def free_velocity(problem: ContactProblem) -> None:
     """Add the relative velocities that the movers have, J v in m/s, to the free ones of all contacts."""
     for i in range(problem.size[0].contacts):
@@ -285,7 +284,7 @@ def _push(mover: Any, jacobian: np.ndarray, impulse: np.ndarray) -> None:
         velocity[3 + m] += inverse[m, 0] * x + inverse[m, 1] * y + inverse[m, 2] * z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def apply_impulses(problem: ContactProblem, first: int, last: int) -> None:
     """Add what the impulses of the contacts first .. last - 1 make of the movers' velocities, M^-1 J^T r."""
     for i in range(first, last):
@@ -296,7 +295,7 @@ def apply_impulses(problem: ContactProblem, first: int, last: int) -> None:
             _push(problem.movers[equation.second], equation.jacobian_second, equation.impulse)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def relative_velocity(problem: ContactProblem, first: int, last: int) -> None:
     """Write the relative velocities u = W r + q, m/s, of the contacts first .. last - 1."""
     equations = problem.equations
@@ -317,7 +316,7 @@ def relative_velocity(problem: ContactProblem, first: int, last: int) -> None:
         equation.velocity[2] = z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def project_cone(n: float, t1: float, t2: float, mu: float) -> tuple[float, float, float]:
     """The point of the cone |t| <= mu n that is nearest to (n, t1, t2)."""
     t = math.sqrt(t1 * t1 + t2 * t2)
@@ -331,7 +330,7 @@ def project_cone(n: float, t1: float, t2: float, mu: float) -> tuple[float, floa
     return height, share * t1, share * t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def project_moments(n: float, t1: float, t2: float, torsional: float, rolling: float) -> tuple[float, float, float]:
     """The nearest point with |n| <= torsional, |t| <= rolling."""
     n = min(max(n, -torsional), torsional)
@@ -342,7 +341,7 @@ def project_moments(n: float, t1: float, t2: float, torsional: float, rolling: f
     return n, share * t1, share * t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def lever_square(contact: np.ndarray, moments: np.ndarray) -> float:
     """The square of the length by which moments compare with their contact's forces, m^2; 0: nothing turns.
 
@@ -353,7 +352,7 @@ def lever_square(contact: np.ndarray, moments: np.ndarray) -> float:
     return (contact[0, 0] + contact[1, 1] + contact[2, 2]) / own if own > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def scale(problem: ContactProblem, first: int, last: int) -> float:
     """1 / mean of the diagonal of W over the contacts first .. last - 1, in kg; 1 where there is none.
 
@@ -369,7 +368,7 @@ def scale(problem: ContactProblem, first: int, last: int) -> float:
     return 3.0 * contacts / total if total > 0.0 else 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def natural_map(problem: ContactProblem, first: int, last: int, rho: float, friction: float, lift: float) -> float:
     """As `residual`, of a law with mu times `friction`, and with de Saxce's term times `lift`.
 
@@ -397,7 +396,7 @@ def natural_map(problem: ContactProblem, first: int, last: int, rho: float, fric
     return math.sqrt(error / most) if most > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def has_moments(problem: ContactProblem, first: int, last: int) -> bool:
     """Are there rows of moments among first .. last - 1?"""
     found = False
@@ -447,7 +446,7 @@ def _residual_with_moments(problem: ContactProblem, first: int, last: int, rho: 
     return math.sqrt(error / most) if most > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def residual(problem: ContactProblem, first: int, last: int, rho: float) -> float:
     """How far the impulses and velocities that the contacts first .. last - 1 hold are from Coulomb's law.
 

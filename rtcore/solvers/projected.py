@@ -18,9 +18,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, project_cone, relative_velocity, residual
 
@@ -174,7 +173,7 @@ def _run(
     best.finish(problem, first, last, settings, rho, work.best, sweeps, report)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(
     problem: ContactProblem, first: int, last: int, settings: np.void, work: ProjectedWork, report: np.void
 ) -> None:
@@ -186,7 +185,7 @@ def solve(
     _run(problem, first, last, settings, work, report, ROWS)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_split(
     problem: ContactProblem, first: int, last: int, settings: np.void, work: ProjectedWork, report: np.void
 ) -> None:
@@ -198,7 +197,7 @@ def solve_split(
     _run(problem, first, last, settings, work, report, SPLIT)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_de_saxce(
     problem: ContactProblem, first: int, last: int, settings: np.void, work: ProjectedWork, report: np.void
 ) -> None:

@@ -20,9 +20,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.solvers.local import UNIT, factorise, solve_contact, solve_disc
 from rtcore.solvers.problem import project_moments
 
@@ -50,7 +49,7 @@ Six = tuple[float, float, float, float, float, float]
 """A vector of a contact and its moments, or elements nn, n1, n2, 11, 12, 22 of a symmetric matrix."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def write_moments(equations: np.ndarray, contact: int, torsional: float, rolling: float) -> None:
     """Write the row of moments of a contact, which is written already, to the row behind it: axes, movers, no impulse.
 
@@ -139,7 +138,7 @@ def _reduce(contact: np.ndarray, coupling: np.ndarray, g: Six, factors: np.ndarr
     return nn > DEPENDENT * contact[0, 0] and w11 > DEPENDENT * contact[1, 1] and w22 > DEPENDENT * contact[2, 2]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def prepare_pair(contact: np.ndarray, coupling: np.ndarray, moments: np.ndarray, pair: np.ndarray) -> None:
     """Write what `solve_with_moments` needs of a contact with moments to the factors (FACTORS,) of the moments' row.
 
@@ -352,7 +351,7 @@ def _spread(equations: np.ndarray, blocks: np.ndarray, equation: Any, n: float, 
         v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_with_moments(equations: np.ndarray, blocks: np.ndarray, i: int, own: np.ndarray, pair: np.ndarray) -> None:
     """Solve contact i with the moments in the row behind it; velocities must and will belong to impulses.
 

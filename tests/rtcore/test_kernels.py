@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+KERNELS = {"njit", "kernel", "inlined", "inner", "builder"}
 SOURCES = sorted([*ROOT.glob("rtcore/**/*.py"), *ROOT.glob("haptics/*.py")])
 
 
@@ -18,7 +19,7 @@ def calls_from_python(tree: ast.AST, inner: set[str], kernel: bool = False) -> l
     found = []
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.FunctionDef):
-            found += calls_from_python(child, inner, bool(decorated(child) & {"njit", "inner"}))
+            found += calls_from_python(child, inner, bool(decorated(child) & KERNELS))
         else:
             if isinstance(child, ast.Name) and child.id in inner and not kernel:
                 found.append(child.id)
@@ -30,6 +31,6 @@ def calls_from_python(tree: ast.AST, inner: set[str], kernel: bool = False) -> l
 def test_only_kernels_call_kernels_without_wrappers(path):
     tree = ast.parse(path.read_text())
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    inner = {node.name for node in functions if "inner" in decorated(node)}
+    inner = {node.name for node in functions if decorated(node) & {"inner", "builder"}}
     assert all(name.startswith("_") for name in inner), "what others import has its wrappers"
     assert calls_from_python(tree, inner) == []

@@ -34,10 +34,8 @@ separation after Redon 2002, section 6; the quadratic bound and the treatment of
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.features import FACE, along, point_triangle, segment_segment
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import path_bound, relative_bounds, relative_pose, relative_twist
 from rtcore.spatial import (
     Quaternion,
@@ -88,13 +86,13 @@ PARALLEL = 1e-10
 """Square of the sine of the angle of two edges below which their cross product is no good direction."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def taxicab(v: Vector) -> float:
     """The sum of the magnitudes of the components."""
     return abs(v[0]) + abs(v[1]) + abs(v[2])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def rounding_pad(relative: Any, first: Vector, second: Vector, radius: float) -> float:
     """Bound (m) on the rounding of a coordinate or distance in the first's frame, for points within `radius` of two.
 
@@ -123,7 +121,7 @@ def _across(v: Vector, edge: Vector) -> Vector:
     return along(v, edge, -dot(v, edge) / square) if square > 0.0 else v
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def edges_apart(a0: Vector, a1: Vector, b0: Vector, b1: Vector) -> tuple[Vector, Vector, float]:
     """Return (unit direction from a to b, nearest point on b, distance) of two edges; direction 0 where they meet."""
     a = subtract(a1, a0)
@@ -145,7 +143,7 @@ def edges_apart(a0: Vector, a1: Vector, b0: Vector, b1: Vector) -> tuple[Vector,
     return direction, there, math.sqrt(square)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def point_face_apart(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[Vector, Vector, float]:
     """Return (unit direction from p to the triangle, its point nearest to p, distance); the direction is 0 at p."""
     v, w, square, feature = point_triangle(p, a, b, c)
@@ -169,7 +167,7 @@ def point_face_apart(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[Vector
     return direction, there, math.sqrt(square)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def apart(shape: int, a: Corners, c: Corners) -> tuple[Vector, Vector, float]:
     """Return (unit direction from first to second, nearest point on the second, distance), all in one frame.
 
@@ -183,7 +181,7 @@ def apart(shape: int, a: Corners, c: Corners) -> tuple[Vector, Vector, float]:
     return scaled(direction, -1.0), c[0], distance
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def ball(corners: Corners) -> tuple[Vector, float]:
     """Centre and radius of a ball that holds three points; tight where the last repeats the second."""
     p, q, r = corners
@@ -270,13 +268,13 @@ def _first_step(relative: Any, first: Vector, second: Vector, radius: float, gap
     return 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def carried(position: Vector, orientation: Quaternion, b: Vector) -> Vector:
     """The second's point b in the first's frame at a relative pose."""
     return add(rotate(orientation, b), position)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pose_at_start(relative: Any) -> tuple[Vector, Quaternion]:
     """Pose of the second in the first's frame at u = 0, straight from the records."""
     back = conjugate(quaternion(relative.first.orientation))
@@ -284,7 +282,7 @@ def pose_at_start(relative: Any) -> tuple[Vector, Quaternion]:
     return rotate(back, gap), multiply(back, quaternion(relative.second.orientation))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def motion_bounds(
     relative: Any, first: Vector, first_radius: float, second: Vector, second_radius: float, limit: float
 ) -> Bounds:
@@ -297,7 +295,7 @@ def motion_bounds(
     return speed, acceleration, rounding_pad(relative, first, second, first_radius + second_radius)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def kept_distance(distance: float, separation: float, tolerance: float, pad: float) -> float:
     """The distance (m) below which features that begin `distance` apart may not come.
 
@@ -352,7 +350,7 @@ def _facing(normal: Vector, a: Corners, c: Corners) -> Vector:
     return normal if way >= 0.0 else scaled(normal, -1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def planes_keep(
     relative: Any,
     a: Corners,
@@ -394,7 +392,7 @@ def planes_keep(
     return _carried_step(a, c, 3, direction, margin, c[0], (velocity, angular), bent) > limit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def first_approach(
     relative: Any,
     shape: int,
@@ -479,7 +477,7 @@ def first_approach(
     return u, False, cap
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def prepared(relative: Any, a: Corners, b: Corners, limit: float) -> tuple[Corners, Bounds]:
     """What `first_approach` of one pair of features by itself needs: (b at u = 0 in the first's frame, bounds)."""
     first, first_radius = ball(a)
@@ -510,7 +508,7 @@ def _alone(
     return first_approach(relative, shape, a, b, c, bounds, separation, limit, time_tolerance, position_tolerance, cap)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def edge_edge(
     relative: Any,
     a0: Vector,
@@ -529,7 +527,7 @@ def edge_edge(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def vertex_face(
     relative: Any,
     a: Vector,
@@ -548,7 +546,7 @@ def vertex_face(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def face_vertex(
     relative: Any,
     a0: Vector,

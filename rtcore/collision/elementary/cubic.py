@@ -24,8 +24,6 @@ Source: Redon 2002, section 2.4, (2.15)-(2.29); the sampled, pivot-based Bernste
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.elementary.advance import (
     EDGE_EDGE,
     FACE_VERTEX,
@@ -37,7 +35,7 @@ from rtcore.collision.elementary.advance import (
 )
 from rtcore.collision.elementary.advance import first_approach as advanced
 from rtcore.collision.elementary.interval import MAX_LEVEL, following
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import STILL, TAN_HALF, relative_pose
 from rtcore.spatial import cross, dot, length, subtract
 
@@ -47,14 +45,14 @@ ULPS = 8.0 * 2.0**-52
 """Relative pad of the change between v and time."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solvable(relative: Any) -> bool:
     """Does this RELATIVE record make the contact equations cubic?"""
     second = relative.second
     return relative.first.kind == STILL and (second.kind == TAN_HALF or second.kind == STILL or second.angle == 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def triple_product(shape: int, a: Corners, c: Corners) -> float:
     """Gap . (edge x edge): zero where the lines of two edges meet, or the point lies in the plane."""
     gap = subtract(c[0], a[0])
@@ -65,7 +63,7 @@ def triple_product(shape: int, a: Corners, c: Corners) -> float:
     return dot(gap, cross(subtract(a[1], a[0]), subtract(a[2], a[0])))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def bernstein(y0: float, y1: float, y2: float, y3: float) -> Cubic:
     """Bernstein coefficients over [0, 1] of the cubic with these values at 0, 1/3, 2/3 and 1."""
     return (
@@ -76,7 +74,7 @@ def bernstein(y0: float, y1: float, y2: float, y3: float) -> Cubic:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def left_part(p: Cubic, x: float) -> Cubic:
     """Bernstein coefficients over [0, x] of a cubic given over [0, 1]."""
     y = 1.0 - x
@@ -87,7 +85,7 @@ def left_part(p: Cubic, x: float) -> Cubic:
     return p[0], a, d, y * d + x * (y * b + x * c)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def part(p: Cubic, x0: float, x1: float) -> Cubic:
     """Bernstein coefficients over [x0, x1] of a cubic given over [0, 1] (de Casteljau)."""
     q = left_part(p, x1)
@@ -95,13 +93,13 @@ def part(p: Cubic, x0: float, x1: float) -> Cubic:
     return r[3], r[2], r[1], r[0]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def one_sign(p: Cubic, pad: float) -> bool:
     """Are all coefficients above the pad or all below it negated? Then the cubic has no root, rounding or not."""
     return min(p[0], p[1], p[2], p[3]) > pad or max(p[0], p[1], p[2], p[3]) < -pad
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def crosses_once(p: Cubic, pad: float) -> bool:
     """Do the ends have opposite signs, and the coefficients change sign once only? Then there is one simple root."""
     if not (min(p[0], p[3]) < -pad and max(p[0], p[3]) > pad):
@@ -140,7 +138,7 @@ def _sizes(shape: int, a: Corners, b: Corners) -> tuple[float, float, float]:
     return length(e), length(f), length(cross(e, f))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def first_approach(
     relative: Any,
     shape: int,

@@ -25,8 +25,6 @@ Source: Redon 2002, sections 3.2-3.4: interval arithmetic, bisection, precision.
 import math
 from typing import Any
 
-from numba import njit
-
 from rtcore.collision.elementary.advance import (
     EDGE_EDGE,
     FACE_VERTEX,
@@ -38,7 +36,7 @@ from rtcore.collision.elementary.advance import (
     taxicab,
 )
 from rtcore.collision.features import along
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.motion import STILL, circling_at, laws, pose, rates
 from rtcore.spatial import Vector, cross, dot, length, scaled, subtract, vector
 
@@ -52,7 +50,7 @@ MAX_LEVEL = 48
 """Halvings after which an interval is not divided further, whatever the tolerances."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def following(index: int, level: int) -> tuple[int, int]:
     """Return (index, level) of the interval to look at once [index, index + 1] / 2^level is done with.
 
@@ -66,7 +64,7 @@ def following(index: int, level: int) -> tuple[int, int]:
     return index, level
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def times(factor: float, x: Interval) -> Interval:
     """A number times an interval."""
     if factor < 0.0:
@@ -74,7 +72,7 @@ def times(factor: float, x: Interval) -> Interval:
     return factor * x[0], factor * x[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def product(x: Interval, y: Interval) -> Interval:
     """The product of two intervals."""
     a = x[0] * y[0]
@@ -84,13 +82,13 @@ def product(x: Interval, y: Interval) -> Interval:
     return min(a, b, c, d), max(a, b, c, d)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def component(box: Box, k: int) -> Interval:
     """One coordinate of a box."""
     return box[0][k], box[1][k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def cross_component(a: Box, b: Box, i: int, j: int) -> Interval:
     """a_i b_j - a_j b_i over two boxes."""
     x = product(component(a, i), component(b, j))
@@ -98,7 +96,7 @@ def cross_component(a: Box, b: Box, i: int, j: int) -> Interval:
     return x[0] - y[1], x[1] - y[0]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def triple_range(a: Box, b: Box, c: Box) -> Interval:
     """a . (b x c) over three boxes."""
     x = product(component(a, 0), cross_component(b, c, 1, 2))
@@ -107,13 +105,13 @@ def triple_range(a: Box, b: Box, c: Box) -> Interval:
     return x[0] + y[0] + z[0], x[1] + y[1] + z[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def cosine_range(x0: float, x1: float) -> Interval:
     """Range of cos over [x0, x1] within [0, pi], where it only falls."""
     return max(math.cos(x1) - ULPS, -1.0), min(math.cos(x0) + ULPS, 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sine_range(x0: float, x1: float) -> Interval:
     """Range of sin over [x0, x1] within [0, pi], where it rises up to pi / 2 and falls from there."""
     s0 = math.sin(x0)
@@ -183,7 +181,7 @@ def _vector_range(motion: Any, v: Vector, cosine: Interval, sine: Interval) -> B
     return (x[0], y[0], z[0]), (x[1], y[1], z[1])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _point_range(motion: Any, x: Vector, u0: float, u1: float) -> Box:
     """Box of the place over [u0, u1] of the body's point that is at x at u = 0, scene."""
     if motion.kind == STILL:
@@ -297,7 +295,7 @@ def _placed(motion: Any, corners: Corners, u: float) -> Corners:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def first_approach(
     relative: Any,
     shape: int,

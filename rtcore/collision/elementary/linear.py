@@ -15,9 +15,8 @@ graze or turn, the second is exact and the first would creep. All rounding is bo
 
 import math
 
-from numba import njit
-
 from rtcore.collision.features import FACE, along, point_triangle, segment_segment
+from rtcore.kernels import kernel
 from rtcore.spatial import Vector, add, cross, dot, length, scaled, subtract
 
 ULP = 2.0**-52
@@ -42,19 +41,19 @@ CLIPS = 24
 """Rounds of clipping; each halves the time in question or better."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def larger(a: Vector, b: Vector) -> Vector:
     """The larger of the absolute values of each component."""
     return max(abs(a[0]), abs(b[0])), max(abs(a[1]), abs(b[1])), max(abs(a[2]), abs(b[2]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def summed_products(a: Vector, b: Vector) -> Vector:
     """The cross product with all terms added: bounds the terms of a x b for |components| below those of a and b."""
     return a[1] * b[2] + a[2] * b[1], a[2] * b[0] + a[0] * b[2], a[0] * b[1] + a[1] * b[0]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def across(v: Vector, edge: Vector) -> Vector:
     """The part of v square to `edge`, projected twice for full precision; v itself for an edge of no length."""
     square = dot(edge, edge)
@@ -64,7 +63,7 @@ def across(v: Vector, edge: Vector) -> Vector:
     return along(v, edge, -dot(v, edge) / square)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def plane_direction(w: Vector, e: Vector, f: Vector) -> Vector:
     """The normal of e and f on the side of w; where they are parallel, the part of w square to the longer one."""
     normal = cross(e, f)
@@ -75,7 +74,7 @@ def plane_direction(w: Vector, e: Vector, f: Vector) -> Vector:
     return normal if dot(normal, w) > 0.0 else scaled(normal, -1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def corner_direction(corner: Vector, e: Vector, f: Vector, along_e: bool, along_f: bool) -> Vector:
     """The direction, of any length, from the origin to the point nearest to it of what `corner`, e and f span.
 
@@ -95,7 +94,7 @@ def corner_direction(corner: Vector, e: Vector, f: Vector, along_e: bool, along_
     return plane_direction(corner, e, f) if along_e and along_f else direction
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def face_direction(w: Vector, e: Vector, f: Vector) -> tuple[Vector, float]:
     """Return (direction, distance) from the origin to the triangle w, w + e, w + f; the direction is of any length."""
     b = add(w, e)
@@ -116,7 +115,7 @@ def face_direction(w: Vector, e: Vector, f: Vector) -> tuple[Vector, float]:
     return direction, distance
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def edge_direction(w: Vector, e: Vector, f: Vector) -> tuple[Vector, float]:
     """Return (direction, distance) from the edge 0, e to the edge w, w + f; the direction is of any length."""
     s, t, square = segment_segment((0.0, 0.0, 0.0), e, w, add(w, f))
@@ -132,7 +131,7 @@ def edge_direction(w: Vector, e: Vector, f: Vector) -> tuple[Vector, float]:
     return corner_direction(gap, e, f, 0.0 < s < 1.0, 0.0 < t < 1.0), math.sqrt(square)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def last_above(start: float, end: float, margin: float, time: float) -> float:
     """Return until when, at most 1, the line from `start` at 0 to `end` at 1 stays above `margin` from `time` on."""
     if not (1.0 - time) * start + time * end > margin:
@@ -143,7 +142,7 @@ def last_above(start: float, end: float, margin: float, time: float) -> float:
     return crossing if crossing > time else time
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def restricted(c: tuple[float, float, float, float], low: float, high: float) -> tuple[float, float, float, float]:
     """The Bernstein coefficients on low..high of a cubic given by those on 0..1 (by its blossom)."""
     p = 1.0 - low
@@ -163,7 +162,7 @@ def restricted(c: tuple[float, float, float, float], low: float, high: float) ->
     return p * ll0 + low * ll1, q * ll0 + high * ll1, q * lh0 + high * lh1, q * hh0 + high * hh1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def hull_crossing(r: tuple[float, float, float, float], margin: float) -> tuple[float, float]:
     """Return the (first, last) place, 0..1, where the hull of a cubic's control points meets the level `margin`."""
     first = 1.0
@@ -179,7 +178,7 @@ def hull_crossing(r: tuple[float, float, float, float], margin: float) -> tuple[
     return first * (1.0 - 8.0 * ULP), last
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def cubic_above(c: tuple[float, float, float, float], margin: float, time: float, limit: float) -> float:
     """Return a time up to which a cubic (Bernstein coefficients on 0..1) is proven to stay above `margin`.
 
@@ -209,7 +208,7 @@ def cubic_above(c: tuple[float, float, float, float], margin: float, time: float
     return time
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def first_contact_linear(
     face: bool,
     w0: Vector,
@@ -294,7 +293,7 @@ def first_contact_linear(
     return time, True, cap
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def edge_edge(
     a0: Vector,
     b0: Vector,
@@ -335,7 +334,7 @@ def edge_edge(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def vertex_face(
     p0: Vector,
     a0: Vector,
