@@ -289,8 +289,9 @@ def _ask_pair(
 def _list_near(model: tuple, state: tuple, units: int) -> int:
     """List the features of bodies and tool within eps_break of one another, where the tool is now: units left.
 
-    Goes on with the body and in its front where the last step ran out of units. Where this step does so too, the list
-    is marked as incomplete, and what is known from before is looked at again.
+    Begins with the body after the one at which the last step ran out of units; each goes on in its front where it was
+    left. Where this step runs out too, the list is marked as incomplete, and what is known from before is looked at
+    again.
     """
     broad = state.broad
     memory = state.contact_memory[0]
@@ -324,7 +325,7 @@ def _list_near(model: tuple, state: tuple, units: int) -> int:
             work.proximities.rows[i].body_id = body_id
         if not complete:
             work.proximities.incomplete = 1
-            memory.turn = body_id
+            memory.turn = body_id + 1
             break
     if work.proximities.incomplete != 0:
         _list_known(model, state)

@@ -101,6 +101,9 @@ class Pairs(NamedTuple):
     """(n_bodies + 2,) i4: sorting by counting."""
     times: np.ndarray
     """(n_bodies + 1,) f8: share of its motion that each body executes; nothing in it survives a step."""
+    energies: np.ndarray
+    """(3, n_bodies + 1) f8: kinetic energy of each body before contacts, J; of groups before and after; nothing in it
+    survives a step."""
     strides: np.ndarray
     """(n_bodies + 1,) f8: length of that motion, 1 for the whole step's; nothing in it survives a step."""
     places: np.ndarray
@@ -254,6 +257,7 @@ def _make_pairs(model: Model, contacts: int) -> Pairs:
         bent=np.zeros(n + 1, np.int32),
         starts=np.zeros(n + 2, np.int32),
         times=np.zeros(n + 1),
+        energies=np.zeros((3, n + 1)),
         strides=np.ones(n + 1),
         places=np.zeros((2, contacts), CONTACT_PLACE),
         impacts=np.zeros(contacts, IMPACT),

@@ -13,6 +13,7 @@ import numpy as np
 
 from rtcore import motion as screws
 from rtcore.dynamics.flight import gravity_kick
+from rtcore.dynamics.groups import group_of
 from rtcore.dynamics.rigid_body import (
     centre_of_mass,
     follow,
@@ -57,6 +58,8 @@ def kick(model: tuple, state: tuple) -> None:
                 world.dt,
             )
             # fmt: on
+            linear, angular = kinetic_energy(state.velocities[body_id], model.inertias[body_id])
+            state.pairs.energies[0, body_id] = linear + angular
 
 
 @kernel
@@ -97,6 +100,7 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
     movers = state.pairs.movers
     report.body_fraction = 1.0
     report.stopped = 0
+    _cut_gains(model, state)
     for body_id in range(len(model.bodies)):
         if movers[body_id] < 0 or state.pairs.asleep[body_id] != 0:
             continue
@@ -126,6 +130,42 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
                 put_vector(velocity.angular, scaled(vector(velocity.angular), factor))
         if share < 1.0:
             _take_back(model, state, body_id, 1.0 - share)
+
+
+@inner
+def _cut_gains(model: tuple, state: tuple) -> None:
+    """Take back from groups that are stopped early what contacts gave them for the rest of their way.
+
+    A hand that pushes, or a body that nothing stops, does work on its way alone: where the way is cut, the energy that
+    a group gained by the solve is cut by as much, and its velocities are slowed down together.
+    """
+    pairs = state.pairs
+    before = pairs.energies[1]
+    after = pairs.energies[2]
+    n = len(model.bodies)
+    stopped = False
+    for body_id in range(n):
+        before[body_id] = after[body_id] = 0.0
+        stopped |= pairs.movers[body_id] >= 0 and pairs.times[body_id] * pairs.strides[body_id] < 1.0
+    if not stopped:
+        return
+    for body_id in range(n):
+        if model.bodies[body_id].kind == FREE and pairs.asleep[body_id] == 0:
+            group = group_of(pairs.groups, body_id)
+            linear, angular = kinetic_energy(state.velocities[body_id], model.inertias[body_id])
+            before[group] += pairs.energies[0, body_id]
+            after[group] += linear + angular
+    for body_id in range(n):
+        if model.bodies[body_id].kind == FREE and pairs.asleep[body_id] == 0:
+            group = group_of(pairs.groups, body_id)
+            gain = after[group] - before[group]
+            share = pairs.times[body_id] * pairs.strides[body_id]
+            if share < 1.0 and gain > 0.0:
+                factor = math.sqrt(max(1.0 - (1.0 - share) * gain / after[group], 0.0))
+                velocity = state.velocities[body_id]
+                v = scaled(vector(velocity.linear), factor)
+                w = scaled(vector(velocity.angular), factor)
+                set_velocity(velocity, state.poses[body_id], model.inertias[body_id], v, w)
 
 
 @inner

@@ -21,7 +21,6 @@ CONFIG = Path(__file__).resolve().parents[2] / "configs" / "peg.toml"
 CORNER = np.array([-1e-4, 1e-4, 0.0])
 
 
-@pytest.mark.xfail(strict=True, reason="the listing in turns never reaches the nearest edges, and the peg is stuck")
 @pytest.mark.parametrize("degrees", [40.0])
 def test_a_peg_turned_into_a_corner_comes_out(degrees):
     model = assemble(load_config(CONFIG), CONFIG.parent).model

@@ -39,8 +39,8 @@ def tower_world(masses: tuple[float, ...], budget: tuple[int, int, int, int] = F
     return World(solids, (0.0, 0.0, -GRAVITY), budget=budget)
 
 
-def stand(masses: tuple[float, ...], steps: int) -> tuple[dict[str, Any], Course, World]:
-    """Let a tower stand: what became of it, its course and its world at the end."""
+def stand(masses: tuple[float, ...], steps: int, awake: bool = False) -> tuple[dict[str, Any], Course, World]:
+    """Let a tower stand: what became of it, its course and its world at the end; awake: it may not fall asleep."""
     world = tower_world(masses)
     residuals = np.zeros(steps)
     sweeps = np.zeros(steps, int)
@@ -49,6 +49,8 @@ def stand(masses: tuple[float, ...], steps: int) -> tuple[dict[str, Any], Course
 
     def note() -> np.ndarray:
         nonlocal flags
+        if awake:
+            world.state.velocities["quiet"] = 0
         if world.ticks > 0:
             residuals[world.ticks - 1] = world.report["body_residual"]
             sweeps[world.ticks - 1] = world.report["sweeps_used"]
@@ -96,13 +98,16 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
     steps = round(arguments.seconds / DT)
     stand(masses_of(2, 1), 2 * SETTLE)  # compiled before anything is timed
     figures: dict[str, Any] = {key: {} for key in ("sink_mm", "step_us", "creep_m_s", "residual", "sweeps")}
+    figures["awake_us"] = {}
     peers: dict[str, Any] = {name: {} if module else "absent" for name, (module, _) in PEERS.items()}
     notes = []
     for ratio in RATIOS:
         masses = masses_of(BOXES, ratio)
         told, _, _ = stand(masses, steps)
         for key in figures:
-            figures[key][f"R{ratio}"] = told[key]
+            if key in told:
+                figures[key][f"R{ratio}"] = told[key]
+        figures["awake_us"][f"R{ratio}"] = stand(masses, steps // 2, awake=True)[0]["step_us"]
         if told["degraded"]:
             notes.append(f"R = {ratio}: some steps were degraded (bits {told['degraded']}).")
         if not arguments.no_peers:
@@ -115,7 +120,7 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
     ok = (
         figures["sink_mm"][f"R{RATIOS[-1]}"] <= SINK_MM
         and max(figures["creep_m_s"].values()) <= CREEP
-        and max(times["p50"] for times in figures["step_us"].values()) < STEP_US
+        and max(times["p50"] for times in figures["awake_us"].values()) < STEP_US
     )
     # fmt: on
     if arguments.tall > 0:
@@ -131,8 +136,9 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
             f"simulated s at {DT * 1e3:g} ms, contacts found between the meshes. Sink is that of the top box since the "
             "start; creep is the largest horizontal speed of any box over the second half. Targets: sink <= "
             f"{SINK_MM:g} mm at R = {RATIOS[-1]}, median step < {STEP_US:g} us, creep <= {CREEP:g} m/s.",
-            "Times are of the call from Python, with the budget of a daemon. residual: the worst natural-map residual "
-            "of a step. The tall tower has more contacts than that budget is for: the first tick does not find all.",
+            "Times are of the call from Python, with the budget of a daemon. A tower at rest sleeps (step_us); "
+            "awake_us, for which the target is, is of one kept from that. residual: the worst of a step, natural map. "
+            "The tall tower has more contacts than that budget is for: the first tick does not find all.",
             "mujoco_tuned: solref .002, dmin = dmax = .9999, elliptic cones; the number behind pybullet is that of its "
             "iterations; rapier3d has contacts of 400 Hz. Their boxes are primitives with contact rules of their own.",
             *notes,

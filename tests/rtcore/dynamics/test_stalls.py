@@ -54,3 +54,23 @@ def test_bodies_that_may_meet_take_steps_of_one_length():
     rig.go()
     assert rig.report["body_fraction"] == 0.125 and rig.report["stopped"] == 2
     assert rig.place(0)[2] == rig.place(1)[2]
+
+
+def test_a_hand_gives_a_group_no_more_than_its_work_on_the_way_that_is_left():
+    """A cube that is kept from coming forward is pushed by up to 20 N: nothing may come of it but force times way."""
+    rig = Bodies(tool=box((HALF,) * 3), start=(-2.0 * HALF - 1e-4, 0.0, 0.0), gravity=0.0)
+    cube = rig.add(box((HALF,) * 3), (0.0, 0.0, 0.0), mass=0.5)
+    rig.build().hold(2000.0)
+    rig.aim((-2.0 * HALF + 0.01, 0.0, 0.0))
+    work = 0.0
+    for _ in range(50):
+        rig.state.velocities["stalls"][cube] = MOST + 1
+        before = rig.place(cube)[0]
+        rig.go()
+        assert rig.report["body_fraction"] <= 2.0**-MOST
+        work += 20.0 * (rig.place(cube)[0] - before)
+        assert rig.energy() <= work + 1e-12
+    assert rig.energy() > 0.0
+    rig.state.velocities["stalls"][cube] = 0
+    rig.go(50)
+    assert rig.speed(cube)[0] > 0.1, "it is free again"
