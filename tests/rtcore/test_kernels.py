@@ -3,7 +3,11 @@
 import ast
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
+
+from rtcore import kernels
 
 ROOT = Path(__file__).parents[2]
 KERNELS = {"njit", "kernel", "inlined", "inner", "builder"}
@@ -34,3 +38,26 @@ def test_only_kernels_call_kernels_without_wrappers(path):
     inner = {node.name for node in functions if decorated(node) & {"inner", "builder"}}
     assert all(name.startswith("_") for name in inner), "what others import has its wrappers"
     assert calls_from_python(tree, inner) == []
+
+
+@pytest.mark.parametrize("without", [True, False])
+def test_kernels_count_no_references(without):
+    """The second case is what numba does by itself: the check would see it."""
+    options = {**kernels._OPTIONS, "cache": False}
+    if not without:
+        del options["_nrt"]
+
+    def least(tables):
+        best = tables[0][0]
+        for table in tables:
+            for i in range(len(table)):
+                if table[i].x < best.x:
+                    best = table[i]
+        best.y = 1.0
+        return best.x
+
+    compiled = numba.njit(**options)(least)
+    fields = [("x", "f8"), ("y", "f8")]
+    assert compiled((np.ones(1, fields), np.full(2, 3.0, fields))) == 1.0
+    code = next(iter(compiled.inspect_llvm().values()))
+    assert ("NRT_incref" in code) != without
