@@ -266,7 +266,7 @@ def _ask_pair(
     query = scratch.query
     hit = scratch.hit
     times = state.pairs.times
-    if state.motions[first].kind == STILL and state.motions[second].kind == STILL:
+    if _sleep_together(model, state, first, second):
         move_on(front)
         return units
     copy_motion(scratch.relative.first, state.motions[first])
@@ -283,6 +283,15 @@ def _ask_pair(
         report.degraded |= DEGRADED_SWEEP
     times[group] = min(times[group], hit.time)
     return max(units - hit.units_used, 0)
+
+
+@inner
+def _sleep_together(model: tuple, state: tuple, first: int, second: int) -> bool:
+    """Does one of two bodies sleep and the other stand? Before they do so fronts are opened while there is time."""
+    asleep = state.pairs.asleep
+    if second == len(model.bodies) or (asleep[first] == 0 and asleep[second] == 0):
+        return False
+    return state.motions[first].kind == STILL and state.motions[second].kind == STILL
 
 
 @inlined

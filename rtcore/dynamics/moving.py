@@ -137,7 +137,7 @@ def _cut_gains(model: tuple, state: tuple) -> None:
     """Take back from groups that are stopped early what contacts gave them for the rest of their way.
 
     A hand that pushes, or a body that nothing stops, does work on its way alone: where the way is cut, the energy that
-    a group gained by the solve is cut by as much, and its velocities are slowed down together.
+    the pushed bodies of a group gained by the solve is cut by as much, and they are slowed down together.
     """
     pairs = state.pairs
     before = pairs.energies[1]
@@ -150,13 +150,13 @@ def _cut_gains(model: tuple, state: tuple) -> None:
     if not stopped:
         return
     for body_id in range(n):
-        if model.bodies[body_id].kind == FREE and pairs.asleep[body_id] == 0:
+        if model.bodies[body_id].kind == FREE and pairs.carried[body_id] != 0:
             group = group_of(pairs.groups, body_id)
             linear, angular = kinetic_energy(state.velocities[body_id], model.inertias[body_id])
             before[group] += pairs.energies[0, body_id]
             after[group] += linear + angular
     for body_id in range(n):
-        if model.bodies[body_id].kind == FREE and pairs.asleep[body_id] == 0:
+        if model.bodies[body_id].kind == FREE and pairs.carried[body_id] != 0:
             group = group_of(pairs.groups, body_id)
             gain = after[group] - before[group]
             share = pairs.times[body_id] * pairs.strides[body_id]

@@ -250,7 +250,8 @@ def test_what_is_wrong_about_the_tool_is_found(tampered, run: Run):
     moved = tampered(tick, contact("point", lambda x: x + (0.0, 0.0, 1e-3)), after=0)
     assert "tool contacts" not in moved or moved["tool contacts"] == [tick]
     assert tampered(tick, contact("point", lambda x: x + (1e-9, 0.0, 0.0)), after=0)["tool contacts"] == [tick]
-    assert tampered(tick, contact("gap", lambda x: x * 1.001), after=0)["tool contacts"] == [tick]
+    # Short of the tool; a point beyond may lie on the face beside the corner that touches.
+    assert tampered(tick, contact("gap", lambda x: x * 0.999), after=0)["tool contacts"] == [tick]
     pushed = tampered(tick, contact("displacement", lambda x: 3.0 * x), after=0)
     assert {"tool balance", "tool residual"} <= set(pushed)
     askew = tampered(tick, contact("displacement", lambda x: np.roll(x, 1, axis=1)), after=0)

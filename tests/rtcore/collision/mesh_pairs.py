@@ -153,24 +153,16 @@ def random_relative(generator, apart=2.6, path=4.0, turn=1.0):
     return relative
 
 
-@njit
-def _nothing(*arguments):
-    """What it costs to call a kernel with the same arguments."""
-
-
 def allocations(kernel, *arguments):
-    """How often a kernel takes memory, over what wrapping its arguments costs."""
-    counts = []
+    """How often numba's run time takes memory for a call of a kernel, wrapping its arguments included."""
     _nrt.memsys_enable_stats()
     try:
-        for function in (kernel, _nothing):
-            function(*arguments)
-            before = rtsys.get_allocation_stats().alloc
-            function(*arguments)
-            counts.append(rtsys.get_allocation_stats().alloc - before)
+        kernel(*arguments)
+        before = rtsys.get_allocation_stats().alloc
+        kernel(*arguments)
+        return rtsys.get_allocation_stats().alloc - before
     finally:
         _nrt.memsys_disable_stats()
-    return counts[0] - counts[1]
 
 
 def check_first_time(pair, relative, q, answer, samples=60):
