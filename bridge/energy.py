@@ -16,9 +16,12 @@ from rtcore.model import Model
 from rtcore.tables import FREE
 
 
-def energy_of_bodies(model: Model, states: np.ndarray, ids: list[int]) -> np.ndarray:
-    """(n,) kinetic and potential energy, J, of the free ones of bodies ids (m) with (n, m) BODY_SAMPLE."""
+def energy_of_bodies(model: Model, states: np.ndarray, ids: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) kinetic and potential energy of the free ones of bodies ids (m) with (n, m) BODY_SAMPLE, J, and (n,) the sum
+    of the sizes of what it is made of, which its rounding goes by.
+    """
     total = np.zeros(len(states))
+    size = np.zeros(len(states))
     for column, body in enumerate(ids):
         if model.bodies["kind"][body] != FREE:
             continue
@@ -26,10 +29,12 @@ def energy_of_bodies(model: Model, states: np.ndarray, ids: list[int]) -> np.nda
         turned = Rotation.from_quat(state["orientation"])
         spin = (turned * Rotation.from_quat(inertia["axes"])).inv().apply(state["angular"])
         centre = state["position"] + turned.apply(inertia["centre"])
-        total += 0.5 * inertia["mass"] * (state["linear"] ** 2).sum(axis=1)
-        total += 0.5 * (inertia["moments"] * spin**2).sum(axis=1)
-        total -= inertia["mass"] * (centre @ model.world[0]["gravity"])
-    return total
+        kinetic = 0.5 * inertia["mass"] * (state["linear"] ** 2).sum(axis=1)
+        kinetic += 0.5 * (inertia["moments"] * spin**2).sum(axis=1)
+        gravity = model.world[0]["gravity"]
+        total += kinetic - inertia["mass"] * (centre @ gravity)
+        size += kinetic + inertia["mass"] * (np.abs(centre) @ np.abs(gravity))
+    return total, size
 
 
 def spring_change(model: Model, settings: np.void, output: np.ndarray) -> np.ndarray:
@@ -55,7 +60,7 @@ def energy_gain(model: Model, settings: np.void, records: np.ndarray, states: np
     settings: SETTINGS row; records: (n,) RECORD; states: (n, m) BODY_SAMPLE after them, of bodies ids. Only ticks that
     follow one another count. The tool has no mass, and no body is kinematic.
     """
-    change = np.diff(energy_of_bodies(model, states, ids)) + spring_change(model, settings, records["output"])
+    change = np.diff(energy_of_bodies(model, states, ids)[0]) + spring_change(model, settings, records["output"])
     known = np.diff(records["tick"].astype(np.int64)) == 1
     account = np.concatenate([[0.0], np.cumsum(np.where(known, change, 0.0))])
     return float((account - np.minimum.accumulate(account)).max())

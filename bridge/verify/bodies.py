@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from bridge.energy import energy_of_bodies
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import Cone, explain, tangents
 from bridge.verify.history import History
@@ -154,24 +155,6 @@ class Problem:
     """J, of what the tool pushed, which has been taken off"""
 
 
-def kinetic_and_potential(history: History) -> np.ndarray:
-    """(n,) energy of the free bodies after each tick, J, and (n,) the sum of the sizes of what it is made of."""
-    energy, size = np.zeros(len(history)), np.zeros(len(history))
-    for body in history.free:
-        inertia: Any = history.model.inertias[body]
-        states = history.states[:, history.moving.index(body)]
-        turns = Rotation.from_quat(states["orientation"])
-        frames = turns * Rotation.from_quat(inertia["axes"])
-        angular = frames.inv().apply(states["angular"])
-        centres = states["position"] + turns.apply(np.array(inertia["centre"]))
-        linear = 0.5 * inertia["mass"] * np.sum(states["linear"] ** 2, axis=1)
-        turning = 0.5 * angular**2 @ inertia["moments"]
-        height = -inertia["mass"] * centres @ history.gravity
-        energy += linear + turning + height
-        size += linear + turning + inertia["mass"] * np.abs(centres) @ np.abs(history.gravity)
-    return np.stack([energy, size])
-
-
 class BodyCertificates:
     """Judges the bodies of a log row by row."""
 
@@ -208,7 +191,7 @@ class BodyCertificates:
 
     def _judge_told(self) -> None:
         history = self._history
-        energy, size = kinetic_and_potential(history)
+        energy, size = energy_of_bodies(history.model, history.states, history.moving)
         off = np.abs(energy - history.report["energy"])
         rows = np.flatnonzero(history.known & np.isfinite(energy))
         self.told.judge_all(history.ticks[rows], off[rows], 1e-12 * size[rows] + 1e-300)

@@ -100,7 +100,7 @@ def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_bas
     assert log.body_ids == MOVING and report["body_contacts"].max() > 8
     assert np.linalg.norm(log.records["output"]["wrench"][:, :3], axis=1).max() > 0.3
     first, last = log.bodies[0], log.bodies[-1]
-    assert np.linalg.norm(last["position"] - first["position"], axis=1).min() > 1e-3, "each of them went somewhere"
+    assert np.linalg.norm(last["position"] - first["position"], axis=1).min() > 0.01, "each of them went somewhere"
     judged = verify(whole, every=10)
     assert judged.passed, str(judged)
     assert {"gap", "between ticks", "cone", "energy", "wrench sent"} <= {

@@ -63,11 +63,8 @@ def test_cards_slip_on_a_smoother_floor():
     assert truth.ok, truth
 
 
-@pytest.mark.parametrize("speed", [0.05, 0.2])
-def test_a_wheel_rolls_on_as_it_did(speed):
-    """At its height, at its speed. Of 4096 sides it would lose 1e-4 of its energy on the way, which is not what limits
-    the speed here: where within a step one corner takes over from the last is not told, an arm of speed dt / 2.
-    """
+def rolled(speed: float) -> tuple[float, float]:
+    """How far a wheel of 4096 sides is from its height, m, and from its speed, a share, after half a second."""
     radius, share = 0.1, 0.4
     mesh = wheel(radius, 0.1, 4096)
     low = -float(mesh.vertices[:, 2].min())
@@ -81,8 +78,24 @@ def test_a_wheel_rolls_on_as_it_did(speed):
     )
     world = World([floor(0.8), body])
     world.run(500)
-    assert world.positions[1, 2] == pytest.approx(low + GAP, abs=0.05 * GAP)
-    assert world.velocities[1, 0] == pytest.approx(speed, rel=5e-3)
+    return float(world.positions[1, 2]) - low - GAP, float(world.velocities[1, 0]) / speed - 1.0
+
+
+@pytest.mark.parametrize("speed", [0.05, 0.2])
+def test_a_wheel_that_rolls_neither_sinks_nor_runs_away(speed):
+    """A twentieth of the distance that is kept, a hundredth of the energy."""
+    height, faster = rolled(speed)
+    assert abs(height) < 0.05 * GAP
+    assert abs(faster) < 5e-3
+
+
+@pytest.mark.xfail(strict=True, reason="where one corner takes over from the last within a step is not told")
+@pytest.mark.parametrize("speed", [0.05, 0.2])
+def test_a_wheel_rolls_on_as_it_did(speed):
+    """At its height, at its speed: of 4096 sides, it may lose 1e-4 of its energy on the way."""
+    height, faster = rolled(speed)
+    assert abs(height) < 1e-6
+    assert abs(faster) < 2e-3
 
 
 def test_balls_roll_on_a_box_that_is_pulled():
