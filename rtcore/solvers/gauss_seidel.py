@@ -33,6 +33,7 @@ from rtcore.solvers.problem import (
     natural_map,
     relative_velocity,
     residual,
+    spread,
 )
 from rtcore.solvers.rolling import prepare_pair, solve_with_moments
 
@@ -141,13 +142,7 @@ def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -
         t2 = r[2] - t2
         if n == 0.0 and t1 == 0.0 and t2 == 0.0:
             continue
-        for k in range(equation.block_first, equation.block_first + equation.block_count):
-            block = blocks[k]
-            w = block.values
-            v = equations[block.column].velocity
-            v[0] += w[0, 0] * n + w[1, 0] * t1 + w[2, 0] * t2
-            v[1] += w[0, 1] * n + w[1, 1] * t1 + w[2, 1] * t2
-            v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
+        spread(equations, blocks, equation, n, t1, t2)
 
 
 @kernel

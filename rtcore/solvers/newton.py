@@ -35,6 +35,7 @@ from rtcore.solvers import best, cholesky
 from rtcore.solvers.cholesky import BLOCK
 from rtcore.solvers.gauss_seidel import prepare_sweeps, sweep, sweep_with_moments
 from rtcore.solvers.local import FACTORS, UNIT, prepare
+from rtcore.solvers.potential import Laws, Second, Six, curvature, curvature_together, respond, respond_together
 from rtcore.solvers.problem import (
     ContactProblem,
     delassus,
@@ -78,12 +79,6 @@ LINE_ROUNDS = 60
 RANK = 1e-13
 """Share of W's largest eigenvalue below which one is rounding."""
 
-Second = tuple[float, float, float, float, float, float]
-"""Elements nn, n1, n2, 11, 12, 22 of a symmetric 3x3 matrix."""
-Six = tuple[float, float, float, float, float, float]
-"""A vector of a contact and its moments."""
-Laws = tuple[float, float, float, float, float, float]
-"""Compliance of the normal, of the tangents and of the moments; coefficients of friction, spinning and rolling."""
 ALONE, WITH_MOMENTS, MOMENTS = range(3)
 """What a row is: a contact, a contact with moments in the row behind, these moments."""
 
@@ -298,46 +293,6 @@ def _collect(
 
 
 @inner
-def _respond(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> tuple[float, float, float]:
-    """The impulse that a contact answers the argument w with, minus the gradient of its potential r' D r / 2."""
-    t = math.sqrt(w1 * w1 + w2 * w2)
-    if mu > 0.0 and t * soft_n <= -mu * w0 * soft_t:
-        return -w0 / soft_n, -w1 / soft_t, -w2 / soft_t
-    reach = mu * t - w0
-    if reach <= 0.0:
-        return 0.0, 0.0, 0.0
-    n = reach / (soft_n + mu * mu * soft_t)
-    share = -mu * n / t if t > 0.0 else 0.0
-    return n, share * w1, share * w2
-
-
-@inner
-def _bend(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> Second:
-    """Second derivatives of the potential at w; one of those that meet where it has several."""
-    t = math.sqrt(w1 * w1 + w2 * w2)
-    if mu > 0.0 and t * soft_n <= -mu * w0 * soft_t:
-        return 1.0 / soft_n, 0.0, 0.0, 1.0 / soft_t, 0.0, 1.0 / soft_t
-    reach = mu * t - w0
-    if reach <= 0.0:
-        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    inverse = 1.0 / (soft_n + mu * mu * soft_t)
-    if t == 0.0:
-        return inverse, 0.0, 0.0, 0.0, 0.0, 0.0
-    c = w1 / t
-    s = w2 / t
-    along = mu * mu * inverse
-    across = mu * reach * inverse / t
-    return (
-        inverse,
-        -mu * inverse * c,
-        -mu * inverse * s,
-        along * c * c + across * s * s,
-        (along - across) * c * s,
-        along * s * s + across * c * c,
-    )
-
-
-@inner
 def _laws(problem: ContactProblem, first: int, i: int, work: NewtonWork) -> Laws:
     """Those of contact first + i, with moments in the row behind it."""
     mu = problem.equations[first + i].friction
@@ -346,87 +301,6 @@ def _laws(problem: ContactProblem, first: int, i: int, work: NewtonWork) -> Laws
         return work.soft[i, 0], work.soft[i, 1], 1.0, mu, 0.0, 0.0
     equation = problem.equations[first + i + 1]
     return work.soft[i, 0], work.soft[i, 1], soft_m, mu, equation.friction, equation.rolling
-
-
-@inner
-def _press(w: Six, laws: Laws) -> tuple[float, float]:
-    """(normal impulse with which a contact with moments answers the argument w, slope s of what it is the root of).
-
-    D_n n + w_n = sum of mu_k (|w_k| - D_k mu_k n) over what slides, where that is above 0, rises in n and bends
-    downwards: Newton's method from 0 ends after each part has come to hold at most once.
-    """
-    t = math.sqrt(w[1] * w[1] + w[2] * w[2])
-    spin = abs(w[3])
-    roll = math.sqrt(w[4] * w[4] + w[5] * w[5])
-    n = 0.0
-    slope = laws[0]
-    for _ in range(4):
-        slope = laws[0]
-        reach = -w[0]
-        if t >= laws[1] * laws[3] * n:
-            slope += laws[1] * laws[3] * laws[3]
-            reach += laws[3] * t
-        if spin >= laws[2] * laws[4] * n:
-            slope += laws[2] * laws[4] * laws[4]
-            reach += laws[4] * spin
-        if roll >= laws[2] * laws[5] * n:
-            slope += laws[2] * laws[5] * laws[5]
-            reach += laws[5] * roll
-        if reach <= slope * n:
-            break
-        n = reach / slope
-    return n, slope
-
-
-@inner
-def _hold(size: float, soft: float, limit: float) -> float:
-    """By how much an impulse within a limit is against an argument of this size, per unit of it."""
-    if size >= soft * limit:
-        return limit / size if size > 0.0 else 0.0
-    return 1.0 / soft
-
-
-@inner
-def _respond_together(w: Six, laws: Laws) -> Six:
-    """As `_respond`, of a contact with moments."""
-    n, _ = _press(w, laws)
-    t = -_hold(math.sqrt(w[1] * w[1] + w[2] * w[2]), laws[1], laws[3] * n)
-    spin = -_hold(abs(w[3]), laws[2], laws[4] * n)
-    roll = -_hold(math.sqrt(w[4] * w[4] + w[5] * w[5]), laws[2], laws[5] * n)
-    return n, t * w[1], t * w[2], spin * w[3], roll * w[4], roll * w[5]
-
-
-@inner
-def _bend_disc(w1: float, w2: float, soft: float, mu: float, n: float) -> tuple[float, float, float, float, float]:
-    """Of two rows with one limit mu n: second derivatives 11, 12, 22 at this n, and what g has there."""
-    size = math.sqrt(w1 * w1 + w2 * w2)
-    if size < soft * mu * n:
-        return 1.0 / soft, 0.0, 1.0 / soft, 0.0, 0.0
-    if not size > 0.0:
-        return 0.0, 0.0, 0.0, 0.0, 0.0
-    c = w1 / size
-    s = w2 / size
-    across = mu * n / size
-    return across * s * s, -across * c * s, across * c * c, -mu * c, -mu * s
-
-
-@inner
-def _bend_together(w: Six, laws: Laws) -> tuple[float, Second, Second, Six]:
-    """(1 / s or 0 for none, derivatives of the contact's rows without the dyad, those of the moments', g)."""
-    n, slope = _press(w, laws)
-    none = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    if not n > 0.0:
-        if w[0] < 0.0 or w[0] > 0.0 or w[1] != 0.0 or w[2] != 0.0 or w[3] != 0.0 or w[4] != 0.0 or w[5] != 0.0:
-            return 0.0, none, none, none
-        # At rest without a push, as all of a stack is that only its lowest contact stops: there it counts as holding.
-        t = 1.0 / laws[1] if laws[3] > 0.0 else 0.0
-        spin = 1.0 / laws[2] if laws[4] > 0.0 else 0.0
-        roll = 1.0 / laws[2] if laws[5] > 0.0 else 0.0
-        return 1.0 / laws[0], (0.0, 0.0, 0.0, t, 0.0, t), (spin, 0.0, 0.0, roll, 0.0, roll), (1.0, *none[1:])
-    t11, t12, t22, g1, g2 = _bend_disc(w[1], w[2], laws[1], laws[3], n)
-    spin, _, _, g3, _ = _bend_disc(w[3], 0.0, laws[2], laws[4], n)
-    r11, r12, r22, g4, g5 = _bend_disc(w[4], w[5], laws[2], laws[5], n)
-    return 1.0 / slope, (0.0, 0.0, 0.0, t11, t12, t22), (spin, 0.0, 0.0, r11, r12, r22), (1.0, g1, g2, g3, g4, g5)
 
 
 @inner
@@ -451,11 +325,11 @@ def _along_together(
         a[4] + alpha * d[4],
         a[5] + alpha * d[5],
     )
-    r = _respond_together(w, laws)
+    r = respond_together(w, laws)
     value = laws[0] * r[0] * r[0] + laws[1] * (r[1] * r[1] + r[2] * r[2])
     value += laws[2] * (r[3] * r[3] + r[4] * r[4] + r[5] * r[5])
     slope = -(r[0] * d[0] + r[1] * d[1] + r[2] * d[2] + r[3] * d[3] + r[4] * d[4] + r[5] * d[5])
-    share, p, q, g = _bend_together(w, laws)
+    share, p, q, g = curvature_together(w, laws)
     along = g[0] * d[0] + g[1] * d[1] + g[2] * d[2] + g[3] * d[3] + g[4] * d[4] + g[5] * d[5]
     bend = share * along * along + p[3] * d[1] * d[1] + 2.0 * p[4] * d[1] * d[2] + p[5] * d[2] * d[2]
     bend += q[0] * d[3] * d[3] + q[3] * d[4] * d[4] + 2.0 * q[4] * d[4] * d[5] + q[5] * d[5] * d[5]
@@ -487,10 +361,10 @@ def _along(
         w0 = work.argument[i, 0] + alpha * d0
         w1 = work.argument[i, 1] + alpha * d1
         w2 = work.argument[i, 2] + alpha * d2
-        n, t1, t2 = _respond(w0, w1, w2, soft_n, soft_t, mu)
+        n, t1, t2 = respond(w0, w1, w2, soft_n, soft_t, mu)
         value += 0.5 * (soft_n * n * n + soft_t * (t1 * t1 + t2 * t2))
         slope -= n * d0 + t1 * d1 + t2 * d2
-        nn, n1, n2, g11, g12, g22 = _bend(w0, w1, w2, soft_n, soft_t, mu)
+        nn, n1, n2, g11, g12, g22 = curvature(w0, w1, w2, soft_n, soft_t, mu)
         bend += d0 * (nn * d0 + 2.0 * (n1 * d1 + n2 * d2)) + d1 * (g11 * d1 + 2.0 * g12 * d2) + g22 * d2 * d2
     return value, slope, bend
 
@@ -534,7 +408,7 @@ def _search(problem: ContactProblem, first: int, last: int, work: NewtonWork, do
 
 @inner
 def _couple_blocks(h: np.ndarray, row: int, column: int, a: np.ndarray, b: np.ndarray, p: Second) -> None:
-    """Add a' G b to a block of the matrix h; a, b: (3, BLOCK), p: the elements of G, see `_bend`."""
+    """Add a' G b to a block of the matrix h; a, b: (3, BLOCK), p: the elements of G, see `curvature`."""
     for k in range(BLOCK):
         x = p[0] * a[0, k] + p[1] * a[1, k] + p[2] * a[2, k]
         y = p[1] * a[0, k] + p[3] * a[1, k] + p[4] * a[2, k]
@@ -561,7 +435,7 @@ def _couple_movers(h: np.ndarray, one: int, two: int, rows: np.ndarray, p: Secon
 @inner
 def _couple_together(problem: ContactProblem, first: int, i: int, work: NewtonWork) -> None:
     """Add what a contact with moments has to the Hessian."""
-    share, p, q, g = _bend_together(_six(work.argument, i), _laws(problem, first, i, work))
+    share, p, q, g = curvature_together(_six(work.argument, i), _laws(problem, first, i, work))
     if share == 0.0:
         return
     one = work.places[i, 0]
@@ -596,7 +470,7 @@ def _hessian(problem: ContactProblem, first: int, last: int, work: NewtonWork, d
                 _couple_together(problem, first, i, work)
             continue
         w = work.argument[i]
-        p = _bend(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], problem.equations[first + i].friction)
+        p = curvature(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], problem.equations[first + i].friction)
         if p[0] == 0.0:
             continue
         if dense:
@@ -654,13 +528,13 @@ def _slope(problem: ContactProblem, first: int, last: int, work: NewtonWork, dof
         w = work.argument[i]
         if work.kinds[i] != ALONE:
             if work.kinds[i] == WITH_MOMENTS:
-                r = _respond_together(_six(work.argument, i), _laws(problem, first, i, work))
+                r = respond_together(_six(work.argument, i), _laws(problem, first, i, work))
                 if r[0] > 0.0:
                     _collect(problem, first, i, work, r[0], r[1], r[2], work.direction)
                     _collect(problem, first, i + 1, work, r[3], r[4], r[5], work.direction)
             continue
         mu = problem.equations[first + i].friction
-        n, t1, t2 = _respond(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], mu)
+        n, t1, t2 = respond(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], mu)
         if n > 0.0:
             _collect(problem, first, i, work, n, t1, t2, work.direction)
     gradient = 0.0
@@ -730,7 +604,7 @@ def _judge(problem: ContactProblem, first: int, last: int, rho: float) -> float:
 def _take_together(problem: ContactProblem, first: int, i: int, work: NewtonWork) -> None:
     """Take the impulse that answers the argument of a contact with moments."""
     laws = _laws(problem, first, i, work)
-    n, t1, t2, spin, roll1, roll2 = _respond_together(_six(work.argument, i), laws)
+    n, t1, t2, spin, roll1, roll2 = respond_together(_six(work.argument, i), laws)
     r = problem.equations[first + i].impulse
     r[0], r[1], r[2] = project_cone(n, t1, t2, laws[3])
     m = problem.equations[first + i + 1].impulse
@@ -748,7 +622,7 @@ def _answer(problem: ContactProblem, first: int, last: int, work: NewtonWork, rh
                 _take_together(problem, first, i, work)
             continue
         mu = equation.friction
-        n, t1, t2 = _respond(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], mu)
+        n, t1, t2 = respond(w[0], w[1], w[2], work.soft[i, 0], work.soft[i, 1], mu)
         r = equation.impulse
         r[0], r[1], r[2] = project_cone(n, t1, t2, mu)
     relative_velocity(problem, first, last)

@@ -296,6 +296,21 @@ def apply_impulses(problem: ContactProblem, first: int, last: int) -> None:
 
 
 @kernel
+def spread(equations: np.ndarray, blocks: np.ndarray, equation: Any, n: float, t1: float, t2: float) -> None:
+    """Add what a change (n, t1, t2) of the impulse of an equation makes of all velocities.
+
+    equations: CONTACT_EQUATION, blocks: DELASSUS_BLOCK of a problem; equation: one of them.
+    """
+    for k in range(equation.block_first, equation.block_first + equation.block_count):
+        block = blocks[k]
+        w = block.values
+        v = equations[block.column].velocity
+        v[0] += w[0, 0] * n + w[1, 0] * t1 + w[2, 0] * t2
+        v[1] += w[0, 1] * n + w[1, 1] * t1 + w[2, 1] * t2
+        v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
+
+
+@kernel
 def relative_velocity(problem: ContactProblem, first: int, last: int) -> None:
     """Write the relative velocities u = W r + q, m/s, of the contacts first .. last - 1."""
     equations = problem.equations

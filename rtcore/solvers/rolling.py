@@ -17,13 +17,12 @@ u_n is avoided by projecting on what the present r_n allows); secular equation, 
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
 from rtcore.kernels import inner, kernel
 from rtcore.solvers.local import UNIT, factorise, solve_contact, solve_disc
-from rtcore.solvers.problem import project_moments
+from rtcore.solvers.problem import project_moments, spread
 
 HALF = 8
 """Factors of one block."""
@@ -339,18 +338,6 @@ def _solve_pair(
     return r[0], r[1], r[2], n, t1, t2
 
 
-@inner
-def _spread(equations: np.ndarray, blocks: np.ndarray, equation: Any, n: float, t1: float, t2: float) -> None:
-    """Add what a change of an equation's impulse makes of all velocities."""
-    for k in range(equation.block_first, equation.block_first + equation.block_count):
-        block = blocks[k]
-        w = block.values
-        v = equations[block.column].velocity
-        v[0] += w[0, 0] * n + w[1, 0] * t1 + w[2, 0] * t2
-        v[1] += w[0, 1] * n + w[1, 1] * t1 + w[2, 1] * t2
-        v[2] += w[0, 2] * n + w[1, 2] * t1 + w[2, 2] * t2
-
-
 @kernel
 def solve_with_moments(equations: np.ndarray, blocks: np.ndarray, i: int, own: np.ndarray, pair: np.ndarray) -> None:
     """Solve contact i with the moments in the row behind it; velocities must and will belong to impulses.
@@ -392,9 +379,9 @@ def solve_with_moments(equations: np.ndarray, blocks: np.ndarray, i: int, own: n
     t1 = r[1] - t1
     t2 = r[2] - t2
     if n != 0.0 or t1 != 0.0 or t2 != 0.0:
-        _spread(equations, blocks, contact, n, t1, t2)
+        spread(equations, blocks, contact, n, t1, t2)
     sn = s[0] - sn
     s1 = s[1] - s1
     s2 = s[2] - s2
     if sn != 0.0 or s1 != 0.0 or s2 != 0.0:
-        _spread(equations, blocks, moments, sn, s1, s2)
+        spread(equations, blocks, moments, sn, s1, s2)
