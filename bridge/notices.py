@@ -2,10 +2,14 @@
 
 They travel over a local PUSH socket to the publisher, which numbers them per source and sends them out on the events
 socket beside the state changes. Sending never waits; while the publisher is away a bounded number of notices is kept.
+One that is lost all the same (dropped here, or on its way to a publisher that died) leaves a gap in the numbers: the
+sender counts what it sends, and the publisher numbers by that count.
 """
 
+import collections
 import contextlib
 import time
+import uuid
 from typing import Any
 
 import msgpack
@@ -27,14 +31,18 @@ class Notifier:
         self._socket.set(zmq.SNDHWM, KEPT)
         self._socket.set(zmq.RECONNECT_IVL, 50)
         self._socket.connect(runtime.notices_endpoint())
+        self._sender = uuid.uuid4().hex
+        self._counts: collections.Counter[str] = collections.Counter()
 
     def send(self, source: str, code: str, text: str, **data: Any) -> bool:
         """Send one notice; False when it had to be dropped.
 
         source: process, e.g. ``recorder``. code: short snake_case word. text: one sentence for people. data: further
-        facts that msgpack can carry; `source`, `code`, `text` and `t` are taken.
+        facts that msgpack can carry; `source`, `code`, `text`, `t`, `sender` and `count` are taken.
         """
+        self._counts[source] += 1
         notice = {**data, "source": source, "code": code, "text": text, "t": time.monotonic_ns()}
+        notice |= {"sender": self._sender, "count": self._counts[source]}
         try:
             self._socket.send(msgpack.packb(notice, default=str), zmq.NOBLOCK)
         except zmq.Again:

@@ -177,18 +177,26 @@ class Numbering:
     def __init__(self, runtime: RuntimeDirectory) -> None:
         self._path = runtime.numbering_path
         self.last: dict[str, int] = {}
-        with contextlib.suppress(OSError, ValueError):
-            self.last = {str(source): int(seq) for source, seq in json.loads(self._path.read_bytes()).items()}
+        self._heard: dict[str, tuple[str, int]] = {}  # per source: who sent the newest notice, and its count
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            kept = json.loads(self._path.read_bytes())
+            self.last = {str(source): int(seq) for source, seq in kept["last"].items()}
+            self._heard = {str(source): (str(sender), int(count)) for source, (sender, count) in kept["heard"].items()}
 
-    def next(self, source: str) -> int:
-        """A new number of this source."""
-        self.last[source] = self.last.get(source, 0) + 1
+    def next(self, source: str, sender: str = "", count: int = 0) -> int:
+        """A new number of this source; higher by those that did not arrive, where the sender counts what it sends."""
+        step = 1
+        if count:
+            before, heard = self._heard.get(source, ("", 0))
+            step = max(count - (heard if before == sender else 0), 1)
+            self._heard[source] = (sender, count)
+        self.last[source] = self.last.get(source, 0) + step
         return self.last[source]
 
     def save(self) -> None:
         """Keep the numbers for a successor; without room for the file it would start again at 1."""
         with contextlib.suppress(OSError):
-            write_json(self._path, self.last)
+            write_json(self._path, {"last": self.last, "heard": self._heard})
 
 
 class Publisher:
@@ -258,12 +266,14 @@ class Publisher:
     def _tick(self) -> int:
         return 0 if self._newest is None else int(self._newest["tick"])
 
-    def _send_notice(self, source: str, code: str, text: str, data: dict[str, Any]) -> None:
+    def _send_notice(
+        self, source: str, code: str, text: str, data: dict[str, Any], sender: str = "", count: int = 0
+    ) -> None:
         event = {
             **data,
             "v": PROTOCOL_VERSION,
             "source": source,
-            "seq": self._numbering.next(source),
+            "seq": self._numbering.next(source, sender, count),
             "tick": self._tick(),
             "t": data.get("t", time.monotonic_ns()),
             "code": code,
@@ -276,13 +286,14 @@ class Publisher:
         while True:
             try:
                 notice = msgpack.unpackb(self._notices.recv(zmq.NOBLOCK))
-                source, code, text = (str(notice.pop(key)) for key in ("source", "code", "text"))
+                source, code, text, sender = (str(notice.pop(key)) for key in ("source", "code", "text", "sender"))
+                count = int(notice.pop("count"))
             except zmq.Again:
                 return
             except (ValueError, KeyError, AttributeError, TypeError, msgpack.UnpackException):
                 self._send_notice("publisher", "bad_notice", "a notice that could not be read was dropped", {})
                 continue
-            self._send_notice(source, code, text, notice)
+            self._send_notice(source, code, text, notice, sender, count)
 
     def _heartbeat(self) -> None:
         last = {source: seq for source, seq in self._numbering.last.items() if source != "publisher"}
