@@ -10,7 +10,7 @@ import numpy as np
 from rtcore.collision.broad_phase import find_pairs
 from rtcore.collision.contact_set import update_contacts
 from rtcore.collision.front import DRIFT, ROUNDING, coherent_contact
-from rtcore.collision.near_features import list_again, list_near
+from rtcore.collision.near_features import list_again, list_near, round_off
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_contacts import update_pair_contacts
 from rtcore.collision.pair_slots import match_pairs
@@ -118,8 +118,7 @@ def _ask(model: tuple, state: tuple, wanted: np.void) -> float:
         goal = position
     between(state.motions[len(model.bodies)], SCREW, position, turn, goal, goal_turn, position)
     query = scratch.query
-    query.separation = model.world[0].eps_alert
-    query.position_tolerance = POSITION_TOLERANCE * query.separation
+    query.position_tolerance = POSITION_TOLERANCE * model.world[0].eps_alert
     query.time_tolerance = TIME_TOLERANCE
     query.flags = QUERY_OWNED
     return _share(model, state)
@@ -271,6 +270,7 @@ def _ask_pair(
         return units
     copy_motion(scratch.relative.first, state.motions[first])
     copy_motion(scratch.relative.second, state.motions[second])
+    query.separation = model.world[0].eps_alert + _rounding_of(model, first, second)
     query.limit = times[group]
     query.units = units
     # fmt: off
@@ -283,6 +283,13 @@ def _ask_pair(
         report.degraded |= DEGRADED_SWEEP
     times[group] = min(times[group], hit.time)
     return max(units - hit.units_used, 0)
+
+
+@inner
+def _rounding_of(model: tuple, first: int, second: int) -> float:
+    """What the distance of the surfaces of two bodies is less than that of their meshes, m; the tool has none."""
+    rounding = model.bodies[first].rounding
+    return rounding + model.bodies[second].rounding if second < len(model.bodies) else rounding
 
 
 @inner
@@ -323,15 +330,15 @@ def _list_near(model: tuple, state: tuple, units: int) -> int:
             continue
         listed = work.proximities.count
         front = state.fronts[body_id]
+        rounding = model.bodies[body_id].rounding
         _place_at_start(model, state, body_id)
         # fmt: off
         left, complete = list_near(
-            model.nodes, model.triangles, front, state.front_entries[body_id], work.start, model.world[0].eps_break,
-            state.scratch[0].counters, work.proximities, left,
+            model.nodes, model.triangles, front, state.front_entries[body_id], work.start,
+            model.world[0].eps_break + rounding, state.scratch[0].counters, work.proximities, left,
         )
         # fmt: on
-        for i in range(listed, work.proximities.count):
-            work.proximities.rows[i].body_id = body_id
+        round_off(work.proximities, listed, body_id, rounding, 0.0)
         if not complete:
             work.proximities.incomplete = 1
             memory.turn = body_id + 1
@@ -352,15 +359,15 @@ def _list_known(model: tuple, state: tuple) -> None:
         if m > 0 and memory.rows[m - 1].first_triangle == first and memory.rows[m - 1].second_triangle == second:
             continue
         listed = work.proximities.count
+        rounding = model.bodies[key.body_id].rounding
         _place_at_start(model, state, key.body_id)
         # fmt: off
         list_again(
-            model.triangles, first, second, work.start, model.world[0].eps_break, state.scratch[0].counters,
+            model.triangles, first, second, work.start, model.world[0].eps_break + rounding, state.scratch[0].counters,
             work.proximities,
         )
         # fmt: on
-        for i in range(listed, work.proximities.count):
-            work.proximities.rows[i].body_id = key.body_id
+        round_off(work.proximities, listed, key.body_id, rounding, 0.0)
 
 
 @inner

@@ -174,13 +174,15 @@ class ModelBuilder:
         torsional_friction: float = 0.0,
         rolling_friction: float = 0.0,
         velocity: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        rounding: float = 0.0,
     ) -> int:
         """Add a body that shows a mesh at a pose (mesh frame to scene; m, xyzw) and return its body_id.
 
         Friction coefficients are Coulomb's, 0 <= kinetic <= static; torsional and rolling ones are moments per normal
         force, m. A FREE body needs an inertia (BODY_INERTIA, see rtcore.dynamics.inertia), which holds its restitution
         and rest speed too; of other kinds those are given here. velocity: (6,) of the centre of mass (a KINEMATIC
-        body: of the mesh's origin) in m/s and angular in rad/s, scene axes, at load.
+        body: of the mesh's origin) in m/s and angular in rad/s, scene axes, at load. rounding: radius (m) of a sphere
+        whose centre goes everywhere in the mesh; what it covers is the body: of a point a ball, of a segment a capsule.
         Raises ValueError that names the wrong value.
         """
         if not 0 <= mesh_id < len(self._nodes):
@@ -200,6 +202,10 @@ class ModelBuilder:
             raise ValueError("a FREE body needs an inertia, and no other one has any")
         torsional = _number(torsional_friction, "torsional friction", 0.0)
         rolling = _number(rolling_friction, "rolling friction", 0.0)
+        radius = _number(rounding, "rounding", 0.0)
+        ball = radius > 0.0 and not self._triangles[mesh_id]["vertices"].any()
+        if inertia is not None:
+            ball = ball and not inertia["centre"].any()
         bounce = np.zeros(1, BODY_INERTIA)[0]
         bounce["axes"][3] = 1.0
         bounce["restitution"] = _number(restitution, "restitution", 0.0)
@@ -208,7 +214,7 @@ class ModelBuilder:
             raise ValueError(f"restitution must be between 0 and 1, given {restitution!r}")
         place = _vector(position, "body position")
         turn = unit_quaternion(orientation, "body orientation")
-        self._bodies.append((place, turn, moves, static, kinetic, torsional, rolling, mesh_id, kind))
+        self._bodies.append((place, turn, moves, static, kinetic, torsional, rolling, radius, mesh_id, kind, ball, 0))
         self._inertias.append(bounce if inertia is None else inertia)
         return len(self._bodies) - 1
 
@@ -258,8 +264,11 @@ class ModelBuilder:
         if not dt > 0.0 or not np.isfinite(dt):
             raise ValueError(f"dt must be a positive number of seconds, not {dt!r}")
         pull = _vector(gravity, "gravity")
-        if any(body[-1] in (FREE, KINEMATIC) for body in self._bodies) and turning == 0.0:
+        bodies = np.array(self._bodies, BODY)
+        if np.isin(bodies["kind"], (FREE, KINEMATIC)).any() and turning == 0.0:
             raise ValueError("bodies that move need a tool that is a mesh and yields (turning above 0)")
+        if bodies["rounding"].any() and tool_mesh_id == -1:
+            raise ValueError("a body with a rounding needs a tool that is a mesh")
         meshes = np.zeros(len(self._nodes), MESH)
         nodes = np.concatenate(self._nodes) if self._nodes else np.zeros(0, BOX_NODE)
         triangles = np.concatenate(self._triangles) if self._triangles else np.zeros(0, TRIANGLE)
@@ -272,11 +281,10 @@ class ModelBuilder:
             part["parent"][1:] += node_first
             node_first += len(mesh_nodes)
             triangle_first += len(mesh_triangles)
-        bodies = np.zeros(len(self._bodies), BODY)
         reach = radius if tool_mesh_id == -1 else self._farthest(tool_mesh_id)
-        for body_id, row in enumerate(self._bodies):
-            bodies[body_id] = row
-            reach = max(reach, self._farthest(row[-2]) + float(np.abs(row[0]).max()))
+        for body in bodies:
+            farthest = self._farthest(body["mesh_id"]) + float(body["rounding"])
+            reach = max(reach, farthest + float(np.abs(body["position"]).max()))
         if alert < ALERT_RESOLUTION * reach:
             raise ValueError(
                 f"eps_alert {alert:g} is too small for coordinates up to {reach:g} m: at least "

@@ -275,6 +275,8 @@ def _roots(model: Model) -> np.ndarray:
     """(n_bodies + 1,) BOX_NODE: the root of each body's tree, and last the tool's; a ball for a sphere tip."""
     roots = np.zeros(len(model.bodies) + 1, BOX_NODE)
     roots[:-1] = model.nodes[model.meshes["node_first"][model.bodies["mesh_id"]]]
+    roots["radius"][:-1] += model.bodies["rounding"]
+    roots["half"][:-1] += model.bodies["rounding"][:, None]
     tool_mesh_id = int(model.world["tool_mesh_id"][0])
     if tool_mesh_id >= 0:
         roots[-1] = model.nodes[model.meshes["node_first"][tool_mesh_id]]

@@ -196,7 +196,7 @@ MAX_PROXIMITIES = 2048
 
 PROXIMITY = np.dtype(
     [
-        ("point_first", "f8", 3),  # nearest points at u = 0, first body's frame, m
+        ("point_first", "f8", 3),  # nearest points of the surfaces at u = 0, first body's frame, m
         ("point_second", "f8", 3),
         ("normal", "f8", 3),  # unit, from the first to the second, first body's frame; zero where they touch
         ("distance", "f8"),  # m
@@ -331,8 +331,11 @@ BODY = np.dtype(
         ("friction_kinetic", "f8"),
         ("torsional", "f8"),  # largest moment about the normal per force along it, m
         ("rolling", "f8"),  # largest moment about the tangents per force along the normal, m
+        ("rounding", "f8"),  # its surface is this far from its mesh, outwards, m; 0: the mesh is the surface
         ("mesh_id", "i4"),
         ("kind", "i4"),
+        ("ball", "i4"),  # 1: its mesh is one point, which it turns about, so that turning does not change what it meets
+        ("padding", "i4"),
     ],
     align=True,
 )
@@ -413,12 +416,12 @@ MAX_PAIR_CONTACTS = 8
 
 BODY_CONTACT = np.dtype(
     [
-        ("point_first", "f8", 3),  # of the first body's surface, its frame, m
+        ("point_first", "f8", 3),  # of the first body's mesh, its frame, m
         ("point_second", "f8", 3),  # of the second's, its frame, m
         ("normal", "f8", 3),  # unit, from the first to the second, frame of the first
         ("push", "f8", 3),  # impulse on the second body in the last step, scene, N s
         ("moment", "f8", 3),  # friction moment on it in the last step, scene, N m s
-        ("gap", "f8"),  # at the start of this step, m
+        ("gap", "f8"),  # at the start of this step, of the surfaces, m
         ("first_triangle", "i4"),  # this and the next ones as in PROXIMITY
         ("second_triangle", "i4"),
         ("first_feature", "i4"),

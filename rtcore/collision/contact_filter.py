@@ -46,7 +46,7 @@ def _off_edge(triangles: Any, row: int, k: int, way: Vector, crossing: bool) -> 
     triangle = triangles[row]
     step = triangle.across[k]
     if step == 0:  # open, or unknown what is there
-        return crossing and dot(_inwards(triangle, k), way) > EXACT + BEND
+        return crossing and triangle.degenerate == 0 and dot(_inwards(triangle, k), way) > EXACT + BEND
     other = triangles[row + step]
     m = 0
     while m < 2 and other.edge_ids[m] != triangle.edge_ids[k]:

@@ -138,6 +138,22 @@ def list_again(
     return units
 
 
+@kernel
+def round_off(proximities: Any, begin: int, body_id: int, first: float, second: float) -> None:
+    """Make the rows of PROXIMITIES from `begin` on those of a body, and of surfaces that are rounded off.
+
+    first, second: roundings (m) of the two bodies, which every distance in these rows is above the sum of.
+    """
+    for i in range(begin, proximities.count):
+        row = proximities.rows[i]
+        row.body_id = body_id
+        if first + second > 0.0:
+            normal = vector(row.normal)
+            put_vector(row.point_first, along(vector(row.point_first), normal, first))
+            put_vector(row.point_second, along(vector(row.point_second), normal, -second))
+            row.distance -= first + second
+
+
 @inner
 def _descend(
     nodes: Any,

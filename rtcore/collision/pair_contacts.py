@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from rtcore.collision.contact_set import choose_contacts
-from rtcore.collision.near_features import list_near
+from rtcore.collision.features import along
+from rtcore.collision.near_features import list_near, round_off
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_slots import drop_contacts
 from rtcore.kernels import inlined, inner
 from rtcore.motion import still, velocity_field
 from rtcore.spatial import (
     Quaternion,
-    add,
     conjugate,
     dot,
     put_vector,
@@ -82,12 +82,13 @@ def _carry(model: tuple, state: tuple, pair: Any) -> None:
     first = state.poses[pair.first]
     second = state.poses[pair.second]
     turn = quaternion(first.orientation)
+    rounding = model.bodies[pair.first].rounding + model.bodies[pair.second].rounding
     kept = 0
     for i in range(pair.count):
         contact = pair.contacts[i]
         normal = rotate(turn, vector(contact.normal))
         way = subtract(to_scene(second, vector(contact.point_second)), to_scene(first, vector(contact.point_first)))
-        contact.gap = dot(way, normal)
+        contact.gap = dot(way, normal) - rounding
         if contact.gap < model.world[0].eps_break:
             if kept < i:
                 pair.contacts[kept] = pair.contacts[i]
@@ -104,6 +105,8 @@ def _list(model: tuple, state: tuple, row: int, units: int) -> int:
     front = pair.front
     work = state.query_work[0]
     world = model.world[0]
+    mine = model.bodies[pair.first].rounding
+    other = model.bodies[pair.second].rounding
     relative = state.scratch[0].relative
     first = state.poses[pair.first]
     second = state.poses[pair.second]
@@ -117,16 +120,15 @@ def _list(model: tuple, state: tuple, row: int, units: int) -> int:
     front.walk_top = 0
     # fmt: off
     left, complete = list_near(
-        model.nodes, model.triangles, front, pairs.entries[row], work.start, world.eps_break, state.scratch[0].counters,
-        work.proximities, max(units, LEAST_PAIR_LISTING),
+        model.nodes, model.triangles, front, pairs.entries[row], work.start, world.eps_break + mine + other,
+        state.scratch[0].counters, work.proximities, max(units, LEAST_PAIR_LISTING),
     )
     # fmt: on
     if not complete or work.proximities.incomplete != 0:
         pair.complete = 0
         if pair.count > 0 or work.proximities.count == 0:
             return left
-    for i in range(work.proximities.count):
-        work.proximities.rows[i].body_id = pair.first
+    round_off(work.proximities, 0, pair.first, mine, other)
     memory = pairs.memory[0]
     _recall_pair(pair, quaternion(first.orientation), memory)
     chosen = state.contact_work[0]
@@ -143,8 +145,8 @@ def _list(model: tuple, state: tuple, row: int, units: int) -> int:
         contact = pair.contacts[i]
         normal = vector(candidate.normal)
         point = vector(candidate.point)
-        put_vector(contact.point_first, to_body(first, point))
-        put_vector(contact.point_second, to_body(second, add(point, scaled(normal, candidate.gap))))
+        put_vector(contact.point_first, to_body(first, along(point, normal, -mine)))
+        put_vector(contact.point_second, to_body(second, along(point, normal, candidate.gap + other)))
         put_vector(contact.normal, rotate(back, normal))
         put_vector(contact.push, vector(candidate.push))
         put_vector(contact.moment, vector(candidate.moment))

@@ -345,8 +345,9 @@ def _note_moments(state: tuple, i: int) -> None:
 def _rests(model: tuple, mover: Any, body_id: int) -> bool:
     """Does a body that contacts hold move by less in a step than they can be told to hold it?"""
     world = model.world[0]
-    root = model.nodes[model.meshes[model.bodies[body_id].mesh_id].node_first]
-    speed = length(vector(mover.velocity[:3])) + 2.0 * root.radius * length(vector(mover.velocity[3:]))
+    body = model.bodies[body_id]
+    reach = model.nodes[model.meshes[body.mesh_id].node_first].radius + body.rounding
+    speed = length(vector(mover.velocity[:3])) + 2.0 * reach * length(vector(mover.velocity[3:]))
     return speed * world.dt <= REST * world.eps_alert
 
 

@@ -225,7 +225,7 @@ def write_equations(model: tuple, state: tuple, report: Any) -> None:
             touch = pairs.rows[place.pair].contacts[place.row]
             pose = state.poses[place.first]
             normal = rotate(quaternion(pose.orientation), vector(touch.normal))
-            point = to_scene(pose, vector(touch.point_first))
+            point = add(to_scene(pose, vector(touch.point_first)), scaled(normal, model.bodies[place.first].rounding))
             gap = touch.gap
             push = vector(touch.push)
             slips = touch.slipped != 0

@@ -21,6 +21,7 @@ from rtcore.dynamics.rigid_body import (
     kinetic_energy,
     potential_energy,
     set_velocity,
+    turn_in_place,
 )
 from rtcore.dynamics.sleep import stands
 from rtcore.dynamics.stalls import note_stall
@@ -66,6 +67,7 @@ def kick(model: tuple, state: tuple) -> None:
 def move_by_velocity(model: tuple, state: tuple) -> None:
     """Write the motions that bodies would have by the velocities of the movers; the others stand still.
 
+    A ball goes straight, whatever it turns: what it meets depends on its centre alone (see `place_bodies`).
     model: Model; state: State with the velocities of this step in the movers of its contact problem.
     """
     dt = model.world[0].dt
@@ -85,7 +87,9 @@ def move_by_velocity(model: tuple, state: tuple) -> None:
         shift = scaled(vector(velocity[:3]), dt)
         turn = scaled(vector(velocity[3:]), dt)
         centre = centre_of_mass(pose, model.inertias[body_id])
-        if state.pairs.bent[body_id] != 0:
+        if model.bodies[body_id].ball != 0:
+            from_twist(motion, SCREW, position, orientation, shift, NOTHING, position)
+        elif state.pairs.bent[body_id] != 0:
             from_velocity(motion, position, orientation, shift, turn, centre)
         else:
             from_twist(motion, SCREW, position, orientation, shift, turn, centre)
@@ -117,12 +121,14 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
                 position, orientation = screws.pose(motion, u)
                 put_vector(pose.position, position)
                 put_quaternion(pose.orientation, normalise(orientation))
+                _spin(model, state, body_id, u)
             continue
         inertia = model.inertias[body_id]
         velocity = state.velocities[body_id]
         if u > 0.0:
             _, turning = kinetic_energy(velocity, inertia)
             follow(pose, velocity, inertia, motion, u)
+            _spin(model, state, body_id, u)
             _, turned = kinetic_energy(velocity, inertia)
             if turned > turning * (1.0 + GAIN) and _touches(state, body_id, len(model.bodies)):
                 factor = math.sqrt(turning / turned)
@@ -130,6 +136,15 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
                 put_vector(velocity.angular, scaled(vector(velocity.angular), factor))
         if share < 1.0:
             _take_back(model, state, body_id, 1.0 - share)
+
+
+@inner
+def _spin(model: tuple, state: tuple, body_id: int, u: float) -> None:
+    """Turn a ball by what it has turned at u, which its motion leaves out."""
+    if model.bodies[body_id].ball != 0:
+        velocity = state.problem.movers[state.pairs.movers[body_id]].velocity
+        turn = scaled(vector(velocity[3:]), u * model.world[0].dt)
+        turn_in_place(state.poses[body_id], state.velocities[body_id], model.inertias[body_id], turn)
 
 
 @inner

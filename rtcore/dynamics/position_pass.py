@@ -201,12 +201,13 @@ def contact_path(model: tuple, state: tuple, i: int, report: Any) -> tuple[float
     two = state.motions[place.second]
     if one.kind == screws.STILL and two.kind == screws.STILL:
         return 0.0, gap_of(state, place, report)
+    rounding = model.bodies[place.first].rounding
     if place.pair < 0:
         contact = report.contacts[place.row]
         key = state.contact_memory[0].rows[place.row]
         normal = vector(contact.normal)
-        p = vector(contact.point)
-        q = add(p, scaled(normal, contact.gap))
+        p = subtract(vector(contact.point), scaled(normal, rounding))
+        q = add(p, scaled(normal, contact.gap + rounding))
         n = _normal_at_end(model, one, two, normal, key)
     else:
         touch = pairs.rows[place.pair].contacts[place.row]
@@ -214,10 +215,11 @@ def contact_path(model: tuple, state: tuple, i: int, report: Any) -> tuple[float
         p = _begins(one, vector(touch.point_first))
         q = _begins(two, vector(touch.point_second))
         n = _normal_at_end(model, one, two, normal, touch)
+        rounding += model.bodies[place.second].rounding
     slow, _ = screws.velocity_field(one, 0.0, p)
     fast, _ = screws.velocity_field(two, 0.0, q)
     way = subtract(screws.point(two, 1.0, q), screws.point(one, 1.0, p))
-    return dot(normal, subtract(fast, slow)), dot(n, way)
+    return dot(normal, subtract(fast, slow)), dot(n, way) - rounding
 
 
 @inner

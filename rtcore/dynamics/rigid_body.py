@@ -337,6 +337,18 @@ def follow(pose: Any, velocity: Any, inertia: Any, motion: Any, u: float) -> Non
     _set_momentum(velocity, orientation, inertia, vector(velocity.momentum))
 
 
+@kernel
+def turn_in_place(pose: Any, velocity: Any, inertia: Any, turn: Vector) -> None:
+    """Turn a body about the origin of its frame by a rotation vector (rad, scene), its momenta unchanged.
+
+    pose: POSE, changed; velocity: BODY_VELOCITY, changed; inertia: BODY_INERTIA, of mass 0 for what has no momenta.
+    """
+    orientation = normalise(multiply(from_rotation_vector(turn), quaternion(pose.orientation)))
+    put_quaternion(pose.orientation, orientation)
+    if inertia.mass > 0.0:
+        _set_momentum(velocity, orientation, inertia, vector(velocity.momentum))
+
+
 # Ledgers. ---------------------------------------------------------------------------------------------------------
 
 
