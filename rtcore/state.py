@@ -86,7 +86,8 @@ class Pairs(NamedTuple):
     bounds: np.ndarray
     """(n_bodies + 2,) i4: where the contacts of each island begin, and end; nothing in it survives a step."""
     carried: np.ndarray
-    """(n_bodies + 1,) i4: 1 for a body that a contact pushes in this step; nothing in it survives a step."""
+    """(n_bodies + 1,) i4: 1 for a body that a contact pushes in this step, unless it flies with all that pushes it;
+    nothing in it survives a step."""
     asleep: np.ndarray
     """(n_bodies + 1,) i4: 1 for a free body that sleeps in this step; nothing in it survives a step."""
     held: np.ndarray

@@ -294,6 +294,7 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
     pairs = state.pairs
     world = model.world[0]
     slip = max(SLIP * world.eps_alert, UNSURE * residual)
+    flies = _flies(model, pairs, first, last)
     held = False
     for i in range(first, last):
         place = pairs.places[1, i]
@@ -304,7 +305,7 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
         r = equation.impulse
         u = equation.velocity
         slides = r[0] > 0.0 and math.hypot(u[1], u[2]) * world.dt > slip
-        if r[0] > 0.0:
+        if r[0] > 0.0 and not flies:
             pairs.carried[place.first] = pairs.carried[place.second] = 1
         normal = normal_of(equation)
         one, two = tangents(normal)
@@ -325,6 +326,18 @@ def _note(model: tuple, state: tuple, wanted: Any, first: int, last: int, residu
             report.body_contacts += 1
             report.body_gap = touch.gap if report.body_gap < 0.0 else min(report.body_gap, touch.gap)
     return held
+
+
+@inner
+def _flies(model: tuple, pairs: tuple, first: int, last: int) -> bool:
+    """Do bodies of an island push one another alone, in the air, so that what they are pushed by falls as they do?"""
+    for i in range(first, last):
+        place = pairs.places[1, i]
+        for side in range(2):
+            body_id = place.first if side == 0 else place.second
+            if body_id == len(model.bodies) or model.bodies[body_id].kind != FREE:
+                return False
+    return True
 
 
 @inner

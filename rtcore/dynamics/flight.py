@@ -3,7 +3,8 @@
 A body that no contact pushes falls along the parabola: by the mean of its velocities before and after the step, not by
 the last one, whose kick it has only at the end. In free flight so no energy is made or lost, and none is either by what
 drags. One that bounces flies up to the instant, bounces, and flies on; the screw of its step leads to where it then is.
-All that bounces of an island does so at the first such instant of it.
+All that bounces of an island does so at the first such instant of it, and what is in flight near it is looked at
+then: a body that is hit by one that bounced has had no more of its kick than that one.
 
 Source: uniformly accelerated motion; the first root of h + u t + a t^2 / 2 in its stable form.
 """
@@ -12,6 +13,7 @@ import math
 from typing import Any
 
 from rtcore.dynamics.contact_rows import gap_of, normal_of, rows_of_island
+from rtcore.dynamics.groups import group_of, join, separate
 from rtcore.dynamics.restitution import begin_impacts, normal_velocity, pair_restitution
 from rtcore.dynamics.rigid_body import load_mover
 from rtcore.kernels import inlined, inner, kernel
@@ -59,14 +61,17 @@ def load_impacts(model: tuple, state: tuple, report: Any) -> None:
     for body_id in range(len(pairs.struck)):
         pairs.struck[body_id] = NEVER
     count = int(state.problem.size[0].contacts)
+    separate(pairs.groups)
     for island in range(report.islands):
         first, last = rows_of_island(pairs.bounds, count, island)
         instant = _first_instant(model, state, first, last, report)
-        for i in range(first, last):
-            if instant <= 1.0 and pairs.impacts[i].instant <= 1.0 and pairs.impacts[i].restitution > 0.0:
-                state.problem.equations[i].free[0] = 0.0
-                _go_to(model, state, pairs.places[1, i].first, instant)
-                _go_to(model, state, pairs.places[1, i].second, instant)
+        if instant <= 1.0:
+            _join_resting(model, state, first, last)
+            for i in range(first, last):
+                if _bounces(pairs, i):
+                    state.problem.equations[i].free[0] = 0.0
+                _go_to(model, state, pairs.places[1, i].first, instant, _bounces(pairs, i))
+                _go_to(model, state, pairs.places[1, i].second, instant, _bounces(pairs, i))
         begin_impacts(state.problem, pairs.impacts, first, last)
 
 
@@ -101,11 +106,31 @@ def _first_instant(model: tuple, state: tuple, first: int, last: int, report: An
 
 
 @inner
-def _go_to(model: tuple, state: tuple, body_id: int, instant: float) -> None:
-    """Give the mover of a body that bounces its velocity just before that share of the step."""
+def _bounces(pairs: tuple, i: int) -> bool:
+    return pairs.impacts[i].instant <= 1.0 and pairs.impacts[i].restitution > 0.0
+
+
+@inner
+def _join_resting(model: tuple, state: tuple, first: int, last: int) -> None:
+    """Join what touches and does not bounce in state.pairs.groups: what does not move, or is held, with the tool."""
+    pairs = state.pairs
+    tool = len(model.bodies)
+    for i in range(first, last):
+        place = pairs.places[1, i]
+        if place.moments == 0 and state.problem.equations[i].free[0] == 0.0 and not _bounces(pairs, i):
+            one = place.first if model.bodies[place.first].kind == FREE else tool
+            two = place.second if place.second < tool and model.bodies[place.second].kind == FREE else tool
+            join(pairs.groups, one, two)
+
+
+@inner
+def _go_to(model: tuple, state: tuple, body_id: int, instant: float, bounces: bool) -> None:
+    """Give the mover of a body that bounces, or rests on nothing, its velocity just before that share of the step."""
     pairs = state.pairs
     mover = pairs.movers[body_id]
     if mover < 0 or model.bodies[body_id].kind != FREE or pairs.struck[body_id] <= 1.0:
+        return
+    if not bounces and group_of(pairs.groups, body_id) == group_of(pairs.groups, len(model.bodies)):
         return
     pairs.struck[body_id] = instant
     velocity = state.velocities[body_id]

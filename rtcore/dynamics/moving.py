@@ -1,9 +1,9 @@
 """Bodies that move by themselves during a step: what acts on them, the screws they follow, where they end.
 
 A step begins with the kick (gravity and drag for the whole step) and ends with every body at the time that is proven
-free for all bodies it might have met. A body that is stopped early has had too much of its kick: the energy m g . v
-(1 - u) dt that its way did not pay for is taken back, from the velocity of a body in free fall as the share of the kick
-itself, from one in contact by slowing it down as it goes, which leaves contacts as they are.
+free for all bodies it might have met. A body that is stopped early has had too much of its kick: the energy that its
+way did not pay for is taken back, from the velocity of a body in flight as a share of the kick itself, from one that
+contacts push by slowing it down as it goes, which leaves contacts as they are.
 """
 
 import math
@@ -26,7 +26,7 @@ from rtcore.dynamics.rigid_body import (
 from rtcore.dynamics.sleep import stands
 from rtcore.dynamics.stalls import note_stall
 from rtcore.kernels import inlined, inner, kernel
-from rtcore.motion import SCREW, from_twist, from_velocity, still
+from rtcore.motion import SCREW, STILL, from_twist, from_velocity, still
 from rtcore.spatial import (
     dot,
     normalise,
@@ -130,12 +130,12 @@ def place_bodies(model: tuple, state: tuple, report: Any) -> None:
             follow(pose, velocity, inertia, motion, u)
             _spin(model, state, body_id, u)
             _, turned = kinetic_energy(velocity, inertia)
-            if turned > turning * (1.0 + GAIN) and _touches(state, body_id, len(model.bodies)):
+            if turned > turning * (1.0 + GAIN) and state.pairs.carried[body_id] != 0:
                 factor = math.sqrt(turning / turned)
                 put_vector(velocity.momentum, scaled(vector(velocity.momentum), factor))
                 put_vector(velocity.angular, scaled(vector(velocity.angular), factor))
         if share < 1.0:
-            _take_back(model, state, body_id, 1.0 - share)
+            _take_back(model, state, body_id)
 
 
 @inner
@@ -184,34 +184,43 @@ def _cut_gains(model: tuple, state: tuple) -> None:
 
 
 @inner
-def _take_back(model: tuple, state: tuple, body_id: int, share: float) -> None:
+def _take_back(model: tuple, state: tuple, body_id: int) -> None:
+    """Take from a body what gravity gave it for the part of its way that it did not go."""
+    pairs = state.pairs
+    motion = state.motions[body_id]
     velocity = state.velocities[body_id]
     inertia = model.inertias[body_id]
-    kicked = scaled(gravity_kick(model, body_id), share)
     v = vector(velocity.linear)
-    if not _touches(state, body_id, len(model.bodies)):
-        put_vector(velocity.linear, subtract(v, kicked))
+    kick = gravity_kick(model, body_id)
+    mean = vector(state.problem.movers[pairs.movers[body_id]].velocity[:3])
+    fallen = dot(kick, mean) / pairs.strides[body_id]
+    if motion.kind != STILL:
+        gone = subtract(centre_of_mass(state.poses[body_id], inertia), vector(motion.pivot))
+        fallen -= dot(kick, gone) / model.world[0].dt
+    if pairs.carried[body_id] == 0 or pairs.struck[body_id] <= 1.0:
+        put_vector(velocity.linear, subtract(v, scaled(kick, unpaid(dot(kick, kick), dot(kick, v), fallen))))
         return
-    unpaid = inertia.mass * dot(v, kicked)
-    if unpaid <= 0.0:
+    if fallen <= 0.0:
         return
     linear, angular = kinetic_energy(velocity, inertia)
     energy = linear + angular
-    factor = math.sqrt(max(1.0 - unpaid / energy, 0.0)) if energy > 0.0 else 1.0
+    factor = math.sqrt(max(1.0 - inertia.mass * fallen / energy, 0.0)) if energy > 0.0 else 1.0
     pose = state.poses[body_id]
     set_velocity(velocity, pose, inertia, scaled(v, factor), scaled(vector(velocity.angular), factor))
 
 
-@inner
-def _touches(state: tuple, body_id: int, tool: int) -> bool:
-    """Has the body a contact of this step that pushes?"""
-    mover = state.pairs.movers[body_id]
-    problem = state.problem
-    for i in range(state.pairs.table[0].contacts):
-        equation = problem.equations[i]
-        if equation.first == mover or equation.second == mover:
-            return True
-    return False
+@kernel
+def unpaid(square: float, rate: float, fallen: float) -> float:
+    """The share of its kick that a body in flight has had too much of when it was stopped early.
+
+    square: of the kick; rate: kick . v with the velocity v at the end of the step; fallen: what gravity would have done
+    on the rest of the way, as a share of the mass, m2/s2 each. The way leads straight to where the parabola would end,
+    so that it grows with the time, and what is left of v after s kicks less is that of its energy: the root of
+    s^2 k^2 - 2 s k.v + 2 fallen = 0 that is 0 for 0, or 1 for what has yet to reach its summit.
+    """
+    reach = math.sqrt(max(rate * rate - 2.0 * square * fallen, 0.0))
+    below = rate + reach if rate > 0.0 and fallen > 0.0 else rate - reach
+    return 2.0 * fallen / below if below != 0.0 else 0.0
 
 
 @kernel

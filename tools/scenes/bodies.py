@@ -57,14 +57,18 @@ class Solid:
     """(6,) of the centre of mass and angular, m/s and rad/s, scene."""
     kind: int | None = None
     """FREE with a mass and STATIC without, unless told otherwise."""
+    rounding: float = 0.0
+    """Radius (m) by which the mesh is rounded off: of a POINT it makes a ball, of a segment a capsule. Such a body has
+    the moments of a homogeneous ball, unless told otherwise."""
 
     def inertia(self) -> np.void | None:
         """BODY_INERTIA of a body with a mass."""
         if self.mass <= 0.0:
             return None
         bounce = {"restitution": self.restitution, "rest_speed": self.rest_speed}
-        if self.moments is not None:
-            return body_inertia(self.mass, np.diag(self.moments), **bounce)
+        moments = (0.4 * self.mass * self.rounding**2,) * 3 if self.moments is None else self.moments
+        if self.moments is not None or self.rounding > 0.0:
+            return body_inertia(self.mass, np.diag(moments), **bounce)
         volume = mass_properties(self.mesh.vertices, self.mesh.faces).volume
         return mesh_inertia(self.mesh.vertices, self.mesh.faces, self.mass / volume, **bounce)
 
@@ -135,6 +139,7 @@ class World:
                 torsional_friction=solid.torsional,
                 rolling_friction=solid.rolling,
                 velocity=solid.velocity,
+                rounding=solid.rounding,
             )
         own = None
         if tool_mass > 0.0:
@@ -296,6 +301,15 @@ def turned(axis: Sequence[float], angle: float) -> tuple[float, float, float, fl
 def block(*size: float) -> Mesh:
     """A box of edge lengths (3,), m, about the origin, of twelve triangles."""
     return box(size, 1e9)
+
+
+POINT = Mesh(np.zeros((1, 3)), np.zeros((1, 3), np.int64))
+"""What a ball is rounded off from."""
+
+
+def segment(start: Sequence[float], end: Sequence[float]) -> Mesh:
+    """What a capsule is rounded off from, m."""
+    return Mesh(np.array([start, end], dtype=float), np.array([[0, 1, 1]]))
 
 
 def floor(friction: float, size: float = 20.0, **more: float) -> Solid:

@@ -1,17 +1,20 @@
 """Truths of dry friction: the incline, slipping to rolling, boxes that carry rolling balls, an arch, leaning cards."""
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
-from tools.scenes.bodies import EPS, Solid, World, block, floor, icosphere, turned, wheel
+from tools.scenes.bodies import EPS, POINT, Solid, World, block, floor, turned, wheel
 from tools.scenes.mesh import Mesh
 from tools.truths.truth import Truth, books, relative
 
 G = 9.81
 GAP = EPS[1]
 """Gap at rest, m."""
+DT = 1e-3
+"""Step of the worlds, s: what a time is known to."""
 
 # Incline.
 
@@ -58,14 +61,18 @@ def incline_slide(seconds: float = 0.5, friction: float = 0.5, share: float = 1.
 # Slipping, then rolling.
 
 
-def _bowl(mesh: Mesh, radius: float, share: float, friction: float, speed: float) -> tuple[float, float, float, World]:
-    """Let something round of moment share m r^2 slip: (s to rolling, speed then, loss by rolling 20 ms on, world)."""
+def _bowl(
+    shape: dict[str, Any], radius: float, share: float, friction: float, speed: float
+) -> tuple[float, float, float]:
+    """Let something round of moment share m r^2 slip: (s to rolling, speed then, loss by rolling 20 ms on).
+
+    shape: mesh and rounding of the Solid, which reaches `radius` below its origin.
+    """
     mass = 1.0
     moment = share * mass * radius**2
-    low = -float(mesh.vertices[:, 2].min())
     round_one = Solid(
-        mesh,
-        (0.0, 0.0, low + GAP),
+        **shape,
+        position=(0.0, 0.0, radius + GAP),
         mass=mass,
         moments=(moment, moment, moment),
         friction=friction,
@@ -77,38 +84,34 @@ def _bowl(mesh: Mesh, radius: float, share: float, friction: float, speed: float
     world.run(ticks, lambda _: world.velocities[1, 0] - world.turning[1, 1] * radius <= slips)
     time, then = world.time, float(world.velocities[1, 0])
     world.run(20)
-    return time, then, then - float(world.velocities[1, 0]), world
+    return time, then, then - float(world.velocities[1, 0])
 
 
 def slip_to_roll_cylinder(sides: int = 4096, radius: float = 0.1) -> Truth:
-    """A cylinder that slips starts to roll at 2/3 of its speed, after v / (3 mu g)."""
+    """A cylinder of flat sides that slips starts to roll at 2/3 of its speed, after v / (3 mu g)."""
     friction, speed = 0.3, 1.0
-    time, then, after, world = _bowl(wheel(radius, 0.05, sides), radius, 0.5, friction, speed)
+    mesh = wheel(radius, 0.05, sides)
+    low = -float(mesh.vertices[:, 2].min())
+    time, then, after = _bowl({"mesh": mesh}, low, 0.5, friction, speed)
     truth = speed / (3.0 * friction * G)
     more = {"speed": then, "speed_truth": 2.0 / 3.0 * speed, "speed_error": relative(then, 2.0 / 3.0 * speed)}
-    return Truth(time, truth, abs(time - truth), world.dt, "s from slipping to rolling", {**more, "lost": after})
+    return Truth(time, truth, abs(time - truth), DT, "s from slipping to rolling", {**more, "lost": after})
 
 
-def slip_to_roll_sphere(level: int = 5, radius: float = 0.1) -> Truth:
+def slip_to_roll_sphere(radius: float = 0.1) -> Truth:
     """A ball that slips starts to roll at 5/7 of its speed, after 2 v / (7 mu g)."""
     friction, speed = 0.3, 1.0
-    mesh = icosphere(radius, level)
-    time, then, after, world = _bowl(mesh, radius, 0.4, friction, speed)
+    time, then, after = _bowl({"mesh": POINT, "rounding": radius}, radius, 0.4, friction, speed)
     truth = 2.0 * speed / (7.0 * friction * G)
     more = {"speed": then, "speed_truth": 5.0 / 7.0 * speed, "speed_error": relative(then, 5.0 / 7.0 * speed)}
-    more |= {"lost": after, "triangles": len(mesh.faces)}
-    return Truth(time, truth, abs(time - truth), world.dt, "s from slipping to rolling", more)
+    return Truth(time, truth, abs(time - truth), DT, "s from slipping to rolling", {**more, "lost": after})
 
 
 # SimBenchmark's rolling.
 
 
-def rolling(seconds: float, direction: float = 0.0, sides: int = 4096) -> Truth:
-    """A box that is pulled from below 25 balls which roll on it (SimBenchmark, rolling).
-
-    direction: of the pull, rad from x. The balls are wheels of so many sides across the pull, with the moments of
-    balls: a ball of triangles stands still on one of its faces under so small a force.
-    """
+def rolling(seconds: float, direction: float = 0.0) -> Truth:
+    """A box that is pulled from below 25 balls which roll on it (SimBenchmark, rolling); direction: rad from x."""
     heavy, light, balls, pull, radius = 10.0, 1.0, 25, 150.0, 0.1
     below, above = 0.4, 0.8
     turn = turned((0.0, 0.0, 1.0), direction)
@@ -117,15 +120,12 @@ def rolling(seconds: float, direction: float = 0.0, sides: int = 4096) -> Truth:
     # Friction of two bodies is the geometric mean of theirs.
     box_friction = above
     ground = floor(below**2 / box_friction, 60.0)
-    carrier = Solid(block(8.0, 4.0, 0.2), (0.0, 0.0, 0.1 + GAP), turn, mass=heavy, friction=box_friction)
-    moment = 0.4 * light * radius**2
-    mesh = wheel(radius, 0.1, sides)
-    low = -float(mesh.vertices[:, 2].min())
+    carrier = Solid(block(12.0, 4.0, 0.2), (0.0, 0.0, 0.1 + GAP), turn, mass=heavy, friction=box_friction)
     solids = [ground, carrier]
     for i in range(5):
         for k in range(5):
-            place = (0.4 * (i - 2)) * along + (0.4 * (k - 2)) * across + [0.0, 0.0, 0.2 + low + 2.0 * GAP]
-            solids.append(Solid(mesh, place, turn, mass=light, moments=(moment,) * 3, friction=above))
+            place = (0.4 * (i - 2)) * along + (0.4 * (k - 2)) * across + [0.0, 0.0, 0.2 + radius + 2.0 * GAP]
+            solids.append(Solid(POINT, place, mass=light, friction=above, rounding=radius))
     world = World(solids, budget=(1_000_000, 8, 100, 0))
     world.run(20)
     ticks = round(seconds / world.dt)

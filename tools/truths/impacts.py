@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tools.exact.intersect import near_pairs, posed, triangles_meet
-from tools.scenes.bodies import EPS, Solid, World, block, floor, icosphere
-from tools.scenes.mesh import Mesh
+from tools.scenes.bodies import EPS, POINT, Solid, World, block, floor
 from tools.truths.truth import Truth, books
 
 G = 9.81
@@ -17,13 +15,7 @@ RADIUS = 0.1
 REST_SPEED = 0.02
 """Slower approaches do not bounce, m/s: twice what gravity adds in a tick."""
 LOOKS = 5
-"""Times that a heap is looked at for meshes that meet."""
-
-
-def _flat_below(radius: float) -> Mesh:
-    """A ball whose lowest part is cut off, at 0.9 of its radius: one that lands on a corner falls over."""
-    ball = icosphere(radius, 2)
-    return Mesh(np.maximum(ball.vertices, [-radius, -radius, -0.9 * radius]), ball.faces)
+"""Times that a heap is looked at for balls that meet."""
 
 
 def zeno(height: float = 1.0, restitution: float = 0.5) -> Truth:
@@ -33,9 +25,10 @@ def zeno(height: float = 1.0, restitution: float = 0.5) -> Truth:
     take, and half a tick for each of those before.
     """
     ball = Solid(
-        _flat_below(RADIUS),
-        (0.0, 0.0, 0.9 * RADIUS + GAP + height),
+        POINT,
+        (0.0, 0.0, RADIUS + GAP + height),
         mass=1.0,
+        rounding=RADIUS,
         friction=0.0,
         restitution=restitution,
         rest_speed=REST_SPEED,
@@ -64,7 +57,7 @@ def zeno(height: float = 1.0, restitution: float = 0.5) -> Truth:
         "bounces": len(speeds),
         "bounces_truth": count,
         "energy_after_bounce_error": float(f"{np.abs(energies / wanted - 1.0).max():.2g}"),
-        "gap_at_rest_m": float(world.positions[1, 2] - 0.9 * RADIUS),
+        "gap_at_rest_m": float(world.positions[1, 2] - RADIUS),
         **books(ledger),
     }
     return Truth(last, truth, abs(last - truth), float(f"{bar:.3g}"), "s until it lies still", more)
@@ -76,12 +69,11 @@ def bouncing(seconds: float = 20.0, side: int = 7) -> Truth:
     The error is the root of SimBenchmark's, the mean square over all steps; of which 0.02 J^2 are good for 1 ms.
     """
     height = 5.0
-    mesh = icosphere(RADIUS, 1)
     solids = [floor(0.0, 60.0, restitution=1.0)]
     for i in range(side):
         for k in range(side):
             place = (0.5 * i, 0.5 * k, RADIUS + GAP + height)
-            solids.append(Solid(mesh, place, mass=10.0, friction=0.0, restitution=1.0))
+            solids.append(Solid(POINT, place, mass=10.0, friction=0.0, restitution=1.0, rounding=RADIUS))
     world = World(solids, eps=EPS)
     begun = world.energy
     ledger = world.keep_books(round(seconds / world.dt))
@@ -169,14 +161,14 @@ def cradle_in_a_box(seconds: float = 60.0, bodies: int = 5) -> Truth:
 def heap(seconds: float = 10.0, side: int = 6, restitution: float = 0.0) -> Truth:
     """A cube of balls of 10 kg that falls down (SimBenchmark, 666): penetration, or energy if nothing is lost."""
     random = np.random.default_rng(42)
-    mesh = icosphere(RADIUS, 2)
     lift = 1.101 if restitution > 0.0 else 0.11
     solids = [floor(0.0, 120.0, restitution=restitution)]  # without friction they glide for 10 s
     for i in range(side):
         for k in range(side):
             for m in range(side):
                 place = 0.21 * np.array([i, k, m]) + random.uniform(-1e-3, 1e-3, 3) + [0.0, 0.0, lift]
-                solids.append(Solid(mesh, place, mass=10.0, friction=0.0, restitution=restitution))
+                ball = Solid(POINT, place, mass=10.0, friction=0.0, restitution=restitution, rounding=RADIUS)
+                solids.append(ball)
     world = World(solids)
     begun = world.energy
     ticks = round(seconds / world.dt)
@@ -185,32 +177,23 @@ def heap(seconds: float = 10.0, side: int = 6, restitution: float = 0.0) -> Trut
     def look(tick: int) -> None:
         nonlocal meet
         if restitution == 0.0 and tick % max(ticks // LOOKS, 1) == 0:
-            meet += pairs_that_meet(world, mesh)
+            meet += pairs_that_meet(world)
 
     ledger = world.keep_books(ticks, look)
     more = {"simulated_s": seconds, "balls": side**3, **books(ledger)}
     if restitution == 0.0:
-        return Truth(meet, 0.0, meet, 0.0, "pairs of meshes that meet, at any of the looks", more)
+        return Truth(meet, 0.0, meet, 0.0, "pairs of balls that meet, at any of the looks", more)
     error = float(np.sqrt(np.mean((np.array(ledger.energy) - begun) ** 2)))
     more["simbenchmark_error"] = float(f"{error**2:.3g}")
     bar = math.sqrt(8.37)  # of RaiSim at 1 ms, the least that SimBenchmark has published
     return Truth(ledger.energy[-1], begun, error, float(f"{bar:.3g}"), "energy, J; error: RMS", more)
 
 
-def pairs_that_meet(world: World, mesh: Mesh) -> int:
-    """Pairs of balls, and balls with the floor, body 0 at z = 0, whose triangles meet, exactly.
+def pairs_that_meet(world: World) -> int:
+    """Pairs of balls in one another, and balls in the floor, body 0 up to z = 0.
 
-    The meshes of SimBenchmark's balls would lie in one another by as much as they are flatter than balls; what the
-    benchmark sums up, how deep, is 0 where none meet.
+    What SimBenchmark sums up, how deep, is 0 where none are.
     """
-    corners = mesh.vertices[mesh.faces]
-    poses = world.state.poses[1:]
-    balls = [posed(corners, pose["position"], pose["orientation"]) for pose in poses]
-    apart = np.linalg.norm(poses["position"][:, None] - poses["position"][None], axis=2)
-    count = sum(bool(ball[..., 2].min() <= 0.0) for ball in balls)
-    for i, k in np.argwhere(np.triu(apart < 2.0 * RADIUS, 1)):
-        near = near_pairs(balls[i], balls[k], 0.0)
-        count += any(
-            triangles_meet(balls[i][a], balls[k][b]) for one, two in near for a, b in zip(one, two, strict=True)
-        )
-    return count
+    places = world.positions[1:]
+    apart = np.linalg.norm(places[:, None] - places[None], axis=2)
+    return int((places[:, 2] <= RADIUS).sum() + np.triu(apart <= 2.0 * RADIUS, 1).sum())

@@ -100,6 +100,6 @@ def test_a_wheel_rolls_on_as_it_did(speed):
 
 def test_balls_roll_on_a_box_that_is_pulled():
     """For a moment: 25 of them on one body are as many contacts as fit."""
-    truth = friction.rolling(0.2, sides=1024)
+    truth = friction.rolling(0.2)
     assert truth.ok, truth
     assert truth.more["aside_m_s"] < 5e-3

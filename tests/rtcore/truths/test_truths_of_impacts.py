@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.scenes.bodies import Solid, World, alike, floor, icosphere
+from tools.scenes.bodies import POINT, Solid, World, alike, floor
 from tools.truths import impacts
 
 
@@ -36,11 +36,10 @@ def test_balls_that_bounce_without_loss_keep_their_energy():
 
 
 def test_balls_that_meet_are_told():
-    mesh = icosphere(impacts.RADIUS, 1)
-    low = -float(mesh.vertices[:, 2].min())
+    ball = Solid(POINT, mass=1.0, rounding=impacts.RADIUS)
     for apart, height, meet in ((0.201, 0.01, 0), (0.15, 0.01, 1), (0.201, -0.001, 2), (0.15, -0.001, 3)):
-        balls = alike(Solid(mesh, mass=1.0), [(0.0, 0.0, low + height), (apart, 0.0, low + height)])
-        assert impacts.pairs_that_meet(World([floor(0.0), *balls]), mesh) == meet
+        balls = alike(ball, [(0.0, 0.0, impacts.RADIUS + height), (apart, 0.0, impacts.RADIUS + height)])
+        assert impacts.pairs_that_meet(World([floor(0.0), *balls])) == meet
 
 
 def test_no_ball_of_a_heap_is_in_another_or_in_the_floor():
