@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bridge.config import Body, Config, ConfigError, Shape
+from bridge.config import ROUNDED, Body, Config, ConfigError, Shape
 from bridge.movers import check_apart, check_velocities, free_inertia, rest_speed, tool_inertia
 from bridge.scene.cache import PreparedMesh, prepare
 from bridge.scene.errors import SceneError
@@ -54,11 +54,17 @@ class PlacedMesh:
     pose: Pose
     """Mesh frame -> scene."""
     mesh: PreparedMesh
+    """Of a ball or capsule its core: the point or segment that it is rounded about"""
+
+    @property
+    def rounding(self) -> float:
+        """The surface is so far round the mesh, m; 0: it is the mesh."""
+        return self.config.rounding
 
     def box(self) -> np.ndarray:
-        """(2, 3) lower and upper corner of its triangles in the scene, m."""
+        """(2, 3) lower and upper corner of its surface in the scene, m."""
         points = place(self.pose, self.mesh.vertices[np.unique(self.mesh.faces)])
-        return np.array([points.min(axis=0), points.max(axis=0)])
+        return np.array([points.min(axis=0) - self.rounding, points.max(axis=0) + self.rounding])
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class Assembly:
     base_directory: Path
     """What relative paths in the configuration are relative to."""
     triangle_count: int
-    """Of all bodies; a mesh that several show counts each time."""
+    """Of all bodies; a mesh that several show counts each time. Balls and capsules have none."""
     eps: dict[str, float]
     """eps_alert, eps_safety, eps_break in force, m."""
     clearance: float
@@ -146,6 +152,7 @@ def assemble(
             torsional_friction=body.config.torsional_friction,
             rolling_friction=body.config.rolling_friction,
             velocity=(*body.config.velocity, *body.config.angular_velocity),
+            rounding=body.rounding,
         )
     tool = tool_mesh(config, base_directory, notes)
     if tool is None:
@@ -201,7 +208,7 @@ def assemble(
         start=config.tool.start,
         start_orientation=config.tool.start_orientation,
         base_directory=base_directory,
-        triangle_count=sum(len(body.mesh.faces) for body in placed),
+        triangle_count=sum(len(body.mesh.faces) for body in placed if body.rounding == 0.0),
         eps=eps,
         clearance=gap,
         notes=notes,
@@ -261,11 +268,14 @@ def _parts(body: Body, base_directory: Path) -> tuple[list[tuple[str, Pose, list
 
 
 def _source(shape: Shape, base_directory: Path) -> Source:
-    """The triangles that a shape with `mesh` or `primitive` stands for, in its own frame."""
+    """The triangles that a shape with `mesh` or `primitive` stands for, in its own frame; of a rounded one its core."""
     scale = shape.scale if isinstance(shape.scale, tuple) else (shape.scale,) * 3
     if shape.mesh is not None:
         path = resolve(shape.mesh, base_directory)
         return Source(str(path), path.suffix.lower(), read_bytes(path), subdivisions=shape.subdivisions, scale=scale)
+    if shape.primitive in ROUNDED:
+        length = (shape.size or ())[1:]
+        return Source(shape.primitive, "segment" if length else "point", size=length)
     return Source(
         shape.primitive or "",
         shape.primitive or "",

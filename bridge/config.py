@@ -37,8 +37,13 @@ SIZES: dict[str, tuple[int, str]] = {
     "sphere": (1, "the radius"),
     "cylinder": (2, "radius and length"),
     "plane": (2, "x and y edge lengths"),
+    "ball": (1, "the radius"),
+    "capsule": (2, "radius and length"),
 }
 """How many numbers `size` takes for each primitive, and which."""
+
+ROUNDED = ("ball", "capsule")
+"""Primitives that are exact: a point or a segment with a radius, and no triangles."""
 
 LEAST_MASS, LARGEST_MASS = 1e-30, 1e30
 """kg; squares of these, and of their inverses, are far from the ends of double precision."""
@@ -125,10 +130,13 @@ class Shape(Section):
 
     mesh: str | None = None
     """Mesh file (OBJ, STL, DAE, PLY, GLB). `pybullet_data:duck.obj` names a file shipped with pybullet."""
-    primitive: Literal["box", "sphere", "cylinder", "plate", "plane"] | None = None
-    """Centred at its origin; a plate is a thin box, a plane an open sheet facing +z, a cylinder stands along z"""
+    primitive: Literal["box", "sphere", "cylinder", "plate", "plane", "ball", "capsule"] | None = None
+    """Centred at its origin; a plate is a thin box, a plane an open sheet facing +z, cylinder and capsule stand along
+    z. sphere and cylinder are made of triangles; ball and capsule are exactly round, and bodies beside a tool with
+    `mesh` or `primitive` only"""
     size: tuple[float, ...] | None = None
-    """box and plate: x y z edge lengths; sphere: radius; cylinder: radius, length; plane: x y edge lengths. m"""
+    """box and plate: x y z edge lengths; sphere and ball: radius; cylinder: radius, length; capsule: radius, length
+    between the centres of its ends; plane: x y edge lengths. m"""
     subdivisions: Annotated[int, Field(ge=0, le=8)] = 0
     """Primitive or mesh: each triangle is split into four this many times (sphere: on top of the icosphere's 3)."""
     scale: Positive | tuple[Positive, Positive, Positive] = 1.0
@@ -146,9 +154,27 @@ class Shape(Section):
                 )
             if min(self.size) <= 0:
                 raise _wrong("size", list(self.size), "must be greater than 0, in m")
+            if self.primitive in ROUNDED:
+                self._check_rounded(self.primitive)
         elif self.size is not None:
             raise _wrong("size", list(self.size), "belongs to a `primitive`; use `scale` for a mesh or urdf")
         return self
+
+    def _check_rounded(self, primitive: str) -> None:
+        if self.subdivisions:
+            raise _wrong(
+                "subdivisions",
+                self.subdivisions,
+                f"belongs to what has triangles: a {primitive} is exactly round",
+            )
+        if self.scale not in (1.0, (1.0, 1.0, 1.0)):
+            scale = list(self.scale) if isinstance(self.scale, tuple) else self.scale
+            raise _wrong("scale", scale, f"does not belong to a {primitive}, which is as large as its `size` says")
+
+    @property
+    def rounding(self) -> float:
+        """Radius (m) round the point or segment that a ball or capsule is; 0 for all that is made of triangles."""
+        return self.size[0] if self.primitive in ROUNDED and self.size is not None else 0.0
 
 
 class Body(Shape):
@@ -175,7 +201,7 @@ class Body(Shape):
     restitution: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Speed after an impact by the speed before; of two bodies the larger one counts"""
     density: Positive = 1000.0
-    """kg/m3, of the homogeneous solid that the mesh encloses; used where `mass` is not given"""
+    """kg/m3, of the homogeneous solid that the mesh encloses or the primitive is; used where `mass` is not given"""
     mass: Annotated[float, Field(gt=0, le=LARGEST_MASS)] | None = None
     """kg, of a free body; its inertia is that of the homogeneous solid, unless `inertia` is given"""
     inertia: Annotated[Inertia | None, WrapValidator(_numbers_of_inertia)] = None
@@ -322,6 +348,12 @@ class Tool(Shape):
     def _check(self) -> Self:
         if self.mesh is not None and self.primitive is not None:
             raise _wrong("", "`mesh` and `primitive`", "takes one of `mesh` and `primitive`, or neither: a sphere tip")
+        if self.primitive in ROUNDED:
+            raise _wrong(
+                "primitive",
+                self.primitive,
+                'belongs to a body of the scene; a tool may be a "sphere" or "cylinder"',
+            )
         if not self.whole and self.motion == "carried":
             raise _wrong("motion", self.motion, "belongs to a `mesh` or `primitive`: a sphere tip always slides")
         if self.whole and "tip_radius" in self.model_fields_set:
@@ -478,6 +510,13 @@ class Config(Section):
     def _check(self) -> Self:
         for index, body in enumerate(self.scene.bodies):
             key = f"scene.body[{index}] ({body.name!r}).motion"
+            if body.primitive in ROUNDED and not self.tool.whole:
+                raise _wrong(
+                    f"scene.body[{index}] ({body.name!r}).primitive",
+                    body.primitive,
+                    "needs a tool with a surface (`[tool] mesh` or `primitive`); beside a sphere tip use "
+                    '`primitive = "sphere"`' + (' or "cylinder"' if body.primitive == "capsule" else ""),
+                )
             if body.moves and not self.tool.whole:
                 raise _wrong(
                     key, body.motion, 'needs a tool with a surface: set `[tool] primitive = "sphere"` and `size = [r]`'

@@ -15,7 +15,7 @@ from rtcore.dynamics.inertia import BODY_INERTIA
 from rtcore.model import Model, moving_bodies
 from rtcore.tables import BODY, BOX_NODE, MESH, TRIANGLE, WORLD
 
-MODEL_VERSION = 5
+MODEL_VERSION = 6
 TABLES = {
     "world": WORLD,
     "bodies": BODY,

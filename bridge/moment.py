@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bridge.scene.rounded import surface
 from haptics.states import CommandKind, CommandResult, EngagementState, Reason
 from rtcore.model import Model, moving_bodies
 from rtcore.tables import POSE
@@ -140,12 +141,21 @@ def placed_triangles(triangles: np.ndarray, position: np.ndarray, orientation: n
     return triangles @ rotation_matrix(orientation).T + np.asarray(position)
 
 
+def surface_triangles(model: Model, body_id: int) -> np.ndarray:
+    """(n, 3, 3) triangles of a body, m, its own frame; of a ball or capsule such as are made for pictures."""
+    body = model.bodies[body_id]
+    return surface(_own_triangles(model, int(body["mesh_id"])), float(body["rounding"]))
+
+
 def body_triangles(model: Model, poses: np.ndarray | None = None) -> list[np.ndarray]:
-    """Per body, its (n, 3, 3) triangles in the scene frame, at ``poses`` ((n_bodies,) POSE) or where it was loaded."""
+    """Per body, its (n, 3, 3) triangles in the scene frame, at ``poses`` ((n_bodies,) POSE) or where it was loaded.
+
+    Those of balls and capsules are made for pictures.
+    """
     surfaces = []
     for body_id, body in enumerate(model.bodies):
         pose = body if poses is None else poses[body_id]
-        local = _own_triangles(model, int(body["mesh_id"]))
+        local = surface_triangles(model, body_id)
         surfaces.append(placed_triangles(local, pose["position"], pose["orientation"]))
     return surfaces
 

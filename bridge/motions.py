@@ -15,7 +15,6 @@ from scipy.spatial.transform import Rotation
 
 from bridge.client import Client
 from bridge.recordings import Placement, Recording, RecordingError, fit, fit_to_box, read_recording
-from bridge.scene.frames import place
 from bridge.scripts import Script, read_script
 from bridge.wire import Vector
 from haptics.guided import GuidedPath, Step
@@ -158,7 +157,7 @@ class SceneView:
 
 def _local_surfaces(name: str) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
     """Triangles of the bodies in the scene, and corners of a whole tool in its own frame."""
-    from bridge.moment import tool_triangles
+    from bridge.moment import body_triangles, tool_triangles
     from bridge.runtime import RuntimeDirectory, read_assembly
 
     try:
@@ -168,14 +167,8 @@ def _local_surfaces(name: str) -> tuple[dict[str, np.ndarray], np.ndarray | None
             {},
             None,
         )  # the files of a daemon of another version or user: the scene is then only known through the wire
-    model = stored.model
-    bodies = {}
-    for body, body_name in zip(model.bodies, stored.body_names, strict=True):
-        mesh = model.meshes[body["mesh_id"]]
-        rows = slice(mesh["triangle_first"], mesh["triangle_first"] + mesh["triangle_count"])
-        vertices = model.triangles["vertices"][rows].reshape(-1, 3)
-        bodies[body_name] = place((body["position"], body["orientation"]), vertices).reshape(-1, 3, 3)
-    tool = tool_triangles(model)
+    bodies = dict(zip(stored.body_names, body_triangles(stored.model), strict=True))
+    tool = tool_triangles(stored.model)
     return bodies, None if tool is None else np.unique(tool.reshape(-1, 3), axis=0)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from bridge.config import LARGEST_MASS, LEAST_MASS, ConfigError, Scene
 from bridge.scene.errors import SceneError
+from bridge.scene.rounded import capsule_mass
 from bridge.start import Start, Trouble
 from rtcore.dynamics.inertia import REST_SPEED, body_inertia
 from rtcore.geometry.mass import MassProperties, mass_properties
@@ -40,7 +41,7 @@ def free_inertia(body: "PlacedMesh", least_bounce: float) -> np.void:
         mass, centre = config.mass, np.array(config.centre_of_mass)
     else:
         try:
-            solid = _solid(body.mesh, config.mass, config.density)
+            solid = solid_of(body)
         except ValueError as error:
             raise SceneError(
                 f"body {body.name!r} has no inertia to move freely with: {error}; close the mesh, or give `mass`, "
@@ -74,9 +75,27 @@ def tool_inertia(mesh: "PreparedMesh", mass: float) -> np.void:
         ) from None
 
 
+def solid_of(body: "PlacedMesh") -> MassProperties:
+    """The homogeneous solid that a body is, with its mass where that is given, else its density; frame of the mesh.
+
+    Raises:
+        ValueError: for a mesh that is no closed solid, or a mass beyond what can be moved.
+    """
+    config = body.config
+    if body.rounding > 0.0:
+        length = float(np.ptp(body.mesh.vertices[:, 2]))
+        density = config.density if config.mass is None else 1.0
+        return _with_mass(capsule_mass(body.rounding, length, density), config.mass)
+    return _solid(body.mesh, config.mass, config.density)
+
+
 def _solid(mesh: "PreparedMesh", mass: float | None, density: float) -> MassProperties:
     """Of the homogeneous solid that a mesh encloses: of a mass (kg) where there is one, else of a density (kg/m3)."""
-    solid = mass_properties(mesh.vertices, mesh.faces, density)
+    return _with_mass(mass_properties(mesh.vertices, mesh.faces, density), mass)
+
+
+def _with_mass(solid: MassProperties, mass: float | None) -> MassProperties:
+    """The same solid with a mass (kg), or with its own where that is None."""
     if mass is None:
         mass = solid.mass
     if not LEAST_MASS <= mass <= LARGEST_MASS:
@@ -144,7 +163,8 @@ def _too_near(
     world = model.world.copy()
     world["tool_mesh_id"] = model.bodies["mesh_id"][mover]
     body = placed[mover]
-    start = Start(model._replace(world=world), placed, body.mesh, body.pose[1].tolist(), eps["eps_alert"])
+    turn = body.pose[1].tolist()
+    start = Start(model._replace(world=world), placed, body.mesh, turn, eps["eps_alert"], body.rounding)
     troubles = (start.trouble(other, body.pose[0]) for other in others)
     return [(mover, trouble, start) for trouble in troubles if trouble is not None]
 

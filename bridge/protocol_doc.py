@@ -115,7 +115,8 @@ HELLO_REPLY = (
     (
         "scene",
         "",
-        "`name`, `bodies` (list of `name`, `motion`, `triangles`), `tip_radius` (0 for a tool mesh), `tool` (`kind`: "
+        "`name`, `bodies` (list of `name`, `motion`, `triangles`: 0 for a ball or capsule), `tip_radius` (0 for a tool "
+        "mesh), `tool` (`kind`: "
         "`sphere` or `mesh`; `triangles`; `reach`: how far its surface goes from the tip centre, m), `start` (tip "
         "centre, scene, m), `start_orientation` (tool -> scene)",
     ),

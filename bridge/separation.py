@@ -1,7 +1,8 @@
 """How far apart triangle meshes are, told without the collision engine: slow, simple, in numpy.
 
 All pairs of triangles whose boxes are near are measured one by one; no tree, no memory, nothing of `rtcore`. Used to
-check runs of the daemon, and by `tools.scenes` to set up scenes.
+check runs of the daemon, and by `tools.scenes` to set up scenes. Balls and capsules are given as what they are rounded
+about, a point or segment as a triangle without area, and their radius.
 """
 
 import numpy as np
@@ -80,6 +81,7 @@ def _segments(
     with np.errstate(divide="ignore", invalid="ignore"):
         bottom = dd * ee - de * de
         s = np.where(bottom > 1e-14 * dd * ee, np.clip((de * er - dr * ee) / bottom, 0.0, 1.0), 0.0)
+        s = np.where(ee > 0.0, s, -dr / dd)  # the second one is a point
         t = np.where(ee > 0.0, (de * s + er) / ee, 0.0)
         s = np.where(t < 0.0, -dr / dd, np.where(t > 1.0, (de - dr) / dd, s))
         s = np.where(dd > 0.0, np.clip(s, 0.0, 1.0), 0.0)
@@ -143,14 +145,19 @@ def near_features(s: np.ndarray, t: np.ndarray, reach: float) -> tuple[np.ndarra
     return first, np.concatenate([np.where(mine, foot[up], corner[up]), q[near]])
 
 
-def triangles_distance(first: np.ndarray, second: np.ndarray, reach: float) -> float:
-    """Least distance of two sets of triangles (n, 3, 3), m; inf where it is above ``reach``, 0 where they cross."""
+def triangles_distance(first: np.ndarray, second: np.ndarray, reach: float, rounding: float = 0.0) -> float:
+    """Least distance of two sets of triangles (n, 3, 3), m; inf where it is above ``reach``, 0 where they cross.
+
+    ``rounding``: sum of the radii (m) that both are rounded by, which the distance is less by; where rounded surfaces
+    cross it is below 0.
+    """
+    reach += rounding
     pairs = near_pairs(first, second, reach)
     least = np.inf
     for start in range(0, len(pairs), _CHUNK):
         rows = pairs[start : start + _CHUNK]
         least = min(least, float(pair_distances(first[rows[:, 0]], second[rows[:, 1]]).min()))
-    return least if least <= reach else np.inf
+    return least - rounding if least <= reach else np.inf
 
 
 def winding(point: np.ndarray, triangles: np.ndarray) -> float:

@@ -76,14 +76,19 @@ class Start:
         tool: "PreparedMesh | None",
         orientation: Sequence[float],
         needed: float,
+        rounding: float = 0.0,
     ) -> None:
-        """Tool: its mesh, or None for the sphere tip of the model; needed: gap that makes a place free, m."""
+        """Tool: its mesh, or None for the sphere tip of the model; needed: gap that makes a place free, m.
+
+        rounding: the tool's surface is so far round its mesh, m.
+        """
         self._model = model
         self._placed = placed
         self._tool = tool
         self._orientation = tuple(float(x) for x in orientation)
         self._turn = Rotation.from_quat(self._orientation)
         self._radius = float(model.world["tip_radius"][0])
+        self._rounding = rounding
         self.needed = needed
         self._boxes = np.array([body.box() for body in placed])
         self._work = make_query_work()
@@ -95,7 +100,7 @@ class Start:
         else:
             self._own = self._turn.apply(tool.vertices[np.unique(tool.faces)])
             self._parts = self._turn.apply(_one_of_each_part(tool))
-            margin = 0.0
+            margin = rounding
         self._box = np.array([self._own.min(axis=0) - margin, self._own.max(axis=0) + margin])
 
     @property
@@ -109,7 +114,10 @@ class Start:
         return float(np.linalg.norm(self._boxes[:, 1].max(axis=0) - self._boxes[:, 0].min(axis=0)))
 
     def gap(self, body_id: int, position: np.ndarray, limit: float) -> tuple[float, np.ndarray]:
-        """Distance of the surfaces (m, or `limit` where it is not below that), and normals (k, 3) where it is least."""
+        """Distance of the surfaces (m, or `limit` where it is not below that), and normals (k, 3) where it is least.
+
+        That of surfaces of which one is rounded is below 0 where they cross.
+        """
         if self._apart(body_id, position) >= limit:
             return limit, np.zeros((0, 3))
         if self._tool is None:
@@ -122,20 +130,23 @@ class Start:
         second = int(model.meshes["node_first"][model.world["tool_mesh_id"][0]])
         placement = _placement(body.pose, (position, self._orientation), model.nodes[second])
         hit = np.zeros(1, HIT)[0]
+        rounding = body.rounding + self._rounding
         distance = float(
-            mesh_distance(model.nodes, model.triangles, first, second, placement, limit, self._work[0], hit)
+            mesh_distance(model.nodes, model.triangles, first, second, placement, limit + rounding, self._work[0], hit)
         )
         if hit["found"] == 0:
-            return distance, np.zeros((0, 3))
+            return limit, np.zeros((0, 3))
+        if rounding > 0.0:
+            return distance - rounding, Rotation.from_quat(body.pose[1]).apply(hit["normal"])[None]
         own = Rotation.from_quat(body.pose[1]).apply(model.triangles[hit["first_triangle"]]["normal"])
         other = self._turn.apply(model.triangles[hit["second_triangle"]]["normal"])
         return distance, np.array([own, other])
 
     def winding(self, body_id: int, position: np.ndarray) -> float:
         """How often the body winds round the tool where that is most: 1 inside a closed body, -1 in a room."""
-        if self._apart(body_id, position) > 0.0:
-            return 0.0
         body = self._placed[body_id]
+        if body.rounding > 0.0 or self._apart(body_id, position) > 0.0:
+            return 0.0  # what is in a rounded body is nearer to its core than its radius
         local = Rotation.from_quat(body.pose[1]).apply(self._parts + position - body.pose[0], inverse=True)
         low, high = body.mesh.vertices.min(axis=0), body.mesh.vertices.max(axis=0)
         near = local[np.all((local >= low) & (local <= high), axis=1)]
@@ -221,6 +232,8 @@ class Start:
     def _holds(self, body_id: int, position: np.ndarray) -> bool:
         """Is a part of the body wholly inside the tool's mesh, if they do not cross?"""
         assert self._tool is not None
+        if self._rounding > 0.0:
+            return False  # what is in it is nearer to its core than its radius
         body = self._placed[body_id]
         points = self._turn.apply(place(body.pose, _one_of_each_part(body.mesh)) - position, inverse=True)
         low, high = self._tool.vertices.min(axis=0), self._tool.vertices.max(axis=0)
@@ -258,11 +271,12 @@ def overlapping(model: Model, placed: "Sequence[PlacedMesh]") -> tuple[list[tupl
             if looked == MOST_PAIRS:
                 return found, True
             looked += 1
+            rounding = placed[i].rounding + placed[j].rounding
             roots = [int(model.meshes["node_first"][model.bodies["mesh_id"][k]]) for k in (i, j)]
             placement = _placement(placed[i].pose, placed[j].pose, model.nodes[roots[1]])
             # fmt: off
             mesh_distance(
-                model.nodes, model.triangles, roots[0], roots[1], placement, SMALLEST, work[0], hit,
+                model.nodes, model.triangles, roots[0], roots[1], placement, SMALLEST + rounding, work[0], hit,
             )
             # fmt: on
             if hit["found"] == 1:

@@ -73,7 +73,10 @@ def facts_of(assembly: Any, name: str, endpoints: Mapping[str, str]) -> Facts:
     config = assembly.config.model_dump(mode="json", by_alias=True)
     names = list(assembly.body_names)
     kinds = assembly.model.bodies["kind"].tolist()
-    triangles = assembly.model.meshes["triangle_count"][assembly.model.bodies["mesh_id"]].tolist()
+    bodies = assembly.model.bodies
+    counts = assembly.model.meshes["triangle_count"][bodies["mesh_id"]]
+    rounded = (bodies["rounding"] > 0.0).tolist()
+    triangles = [0 if round_ else count for round_, count in zip(rounded, counts.tolist(), strict=True)]
     limits = ("force_max", "torque_max", "stiffness_max", "damping_max", "force_slew", "torque_slew", "speed_max")
     return Facts(
         name=name,

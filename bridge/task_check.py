@@ -167,7 +167,9 @@ def separation(model: Model, records: np.ndarray, bodies: Bodies, most: int = CH
     if tool is None:
         raise ValueError("a task is judged with a mesh as tool, not with a sphere tip")
     shapes = [_shape(model, int(body["mesh_id"])) for body in model.bodies]
-    closed = [is_closed(shape) for shape in shapes]
+    rounding = [float(each) for each in model.bodies["rounding"]]
+    # what is in a rounded body is near to what that is rounded about
+    closed = [is_closed(shape) and radius == 0.0 for shape, radius in zip(shapes, rounding, strict=True)]
     tool_closed = is_closed(tool)
     reach = REACH * float(model.world[0]["eps_break"])
     smallest, crossing, inside = np.inf, 0, 0
@@ -176,20 +178,20 @@ def separation(model: Model, records: np.ndarray, bodies: Bodies, most: int = CH
         placed = [placed_triangles(*each) for each in zip(shapes, *bodies.at(row), strict=True)]
         output = records["output"][row]
         here = placed_triangles(tool, output["proxy_position"], output["proxy_orientation"])
-        pairs = [(here, tool_closed, placed[i], closed[i]) for i in range(len(shapes))]
+        pairs = [(here, tool_closed, placed[i], closed[i], rounding[i]) for i in range(len(shapes))]
         for i in bodies.moving:
             pairs += [
-                (placed[i], closed[i], placed[k], closed[k])
+                (placed[i], closed[i], placed[k], closed[k], rounding[i] + rounding[k])
                 for k in range(len(shapes))
                 if k < i or (k not in bodies.moving and k != i)
             ]
-        distances = [triangles_distance(one, other, reach) for one, _, other, _ in pairs]
+        distances = [triangles_distance(one, other, reach, radii) for one, _, other, _, radii in pairs]
         smallest = min(smallest, *distances)
-        crossing += any(distance == 0.0 for distance in distances)
+        crossing += any(distance <= 0.0 for distance in distances)
         inside += any(
             (other_closed and abs(winding(one[0, 0], other)) > 0.5)
             or (one_closed and abs(winding(other[0, 0], one)) > 0.5)
-            for one, one_closed, other, other_closed in pairs
+            for one, one_closed, other, other_closed, _ in pairs
         )
     return Separation(len(rows), float(smallest) if np.isfinite(smallest) else None, crossing, inside)
 

@@ -18,7 +18,15 @@ from pathlib import Path
 import numpy as np
 
 from bridge.exit_codes import ExitCode
-from bridge.moment import Moment, body_triangles, moment, moved_poses, poses_changed, tool_triangles
+from bridge.moment import (
+    Moment,
+    body_triangles,
+    moment,
+    moved_poses,
+    poses_changed,
+    surface_triangles,
+    tool_triangles,
+)
 from haptics.tables import RECORD
 from rtcore.model import Model
 
@@ -169,10 +177,7 @@ class Window:
 
     def _add_body(self, body_id: int) -> list[int]:
         body = self._model.bodies[body_id]
-        mesh = self._model.meshes[int(body["mesh_id"])]
-        first, count = int(mesh["triangle_first"]), int(mesh["triangle_count"])
-        triangles = self._model.triangles["vertices"][first : first + count]
-        pieces = self._add_mesh(triangles, BODY_COLOURS[body_id % len(BODY_COLOURS)])
+        pieces = self._add_mesh(surface_triangles(self._model, body_id), BODY_COLOURS[body_id % len(BODY_COLOURS)])
         for piece in pieces:
             self._move(piece, body["position"], body["orientation"])
         return pieces

@@ -89,8 +89,12 @@ def _stands(model: Model, state: State, other: int) -> tuple[int, Vector, Quater
 
 
 @inner
-def _room(model: Model, state: State, mesh_id: int, at: Vector, turn: Quaternion, other: int) -> float:
-    """How far a mesh at a pose is from a body or the tool, m, counted up to eps_safety."""
+def _room(model: Model, state: State, body_id: int, at: Vector, turn: Quaternion, other: int) -> float:
+    """How far a body at a pose is from another one or the tool, m, counted up to eps_safety."""
+    mesh_id = model.bodies[body_id].mesh_id
+    rounding = model.bodies[body_id].rounding
+    if other < len(model.bodies):
+        rounding += model.bodies[other].rounding
     other_mesh, place, facing = _stands(model, state, other)
     relative = state.scratch[0].relative
     still(relative.first, at, turn)
@@ -101,11 +105,12 @@ def _room(model: Model, state: State, mesh_id: int, at: Vector, turn: Quaternion
     work = state.query_work[0]
     place_pair(relative, vector(root.centre), root.radius, 0.0, 0.0, work.start)
     # fmt: off
-    return mesh_distance(
-        model.nodes, model.triangles, first_root, second_root, work.start, model.world[0].eps_safety, work,
+    distance = mesh_distance(
+        model.nodes, model.triangles, first_root, second_root, work.start, model.world[0].eps_safety + rounding, work,
         state.scratch[0].hit,
     )
     # fmt: on
+    return distance - rounding
 
 
 @inner
@@ -145,7 +150,7 @@ def _may_leave(model: Model, state: State, body_id: int, at: Vector, turn: Quate
     for other in range(tool + 1):
         if other < tool and state.pairs.movers[other] < 0:
             continue
-        if _room(model, state, mesh_id, new_at, new_turn, other) < _room(model, state, mesh_id, at, turn, other):
+        if _room(model, state, body_id, new_at, new_turn, other) < _room(model, state, body_id, at, turn, other):
             return False
         now = _enclosed(model, state, mesh_id, new_at, new_turn, other)
         if now != _enclosed(model, state, mesh_id, at, turn, other):

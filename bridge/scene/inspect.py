@@ -1,9 +1,9 @@
 """What `hapticd inspect` says about a mesh, a robot or a configuration, and what the daemon will do about it."""
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -14,6 +14,7 @@ from bridge.scene.crossings import Crossings, crossings
 from bridge.scene.errors import SceneError
 from bridge.scene.mesh import FORMATS, read_bytes
 from bridge.scene.robots import Link, Robot, read_robot
+from bridge.scene.rounded import capsule_mass
 from bridge.scene.sources import Source
 from bridge.scene.topology import Topology, analyse
 from bridge.scene.walls import thinnest_wall
@@ -22,6 +23,9 @@ from haptics.settings import DEFAULT_SPEED_MAX
 from rtcore.geometry.mass import MassProperties, mass_properties, signed_volume
 from rtcore.model import Model
 from rtcore.tables import FREE, KINEMATIC, MAX_TREE_DEPTH
+
+if TYPE_CHECKING:
+    from bridge.assemble import PlacedMesh
 
 ROBOT_FORMATS = (".urdf", ".sdf", ".xml", ".mjcf")
 SHOWN_LOOPS = 20
@@ -105,12 +109,15 @@ class MeshReport:
     tree_nodes: int
     findings: list[Finding]
     notes: list[str]
+    rounding: float = 0.0
+    """Radius of a ball or capsule, which have no triangles; 0 for a mesh"""
 
     def lines(self) -> list[str]:
         """For people, one fact a line."""
         size = " x ".join(f"{s:.4g}" for s in self.size)
+        made_of = f"{self.triangles} triangles, {self.vertices} vertices" if self.rounding == 0.0 else "exactly round"
         lines = [
-            f"{self.name}: {self.triangles} triangles, {self.vertices} vertices, {size} m",
+            f"{self.name}: {made_of}, {size} m",
             f"  box {_point(self.lower)} .. {_point(self.upper)} m",
         ]
         if self.mass is not None and self.centre is not None and self.inertia is not None:
@@ -333,6 +340,72 @@ def report_mesh(name: str, mesh: PreparedMesh, density: float, travel: float) ->
     return report
 
 
+def report_rounded(name: str, core: PreparedMesh, rounding: float, density: float, travel: float) -> MeshReport:
+    """About a ball or capsule: all of it exact.
+
+    Args:
+        core: the point or segment along z that it is rounded about.
+        rounding: its radius, m.
+        density: kg/m3.
+        travel: farthest motion of the tool in one tick, m.
+
+    Raises:
+        ValueError: as :func:`bridge.scene.rounded.capsule_mass`.
+    """
+    length = float(np.ptp(core.vertices[:, 2]))
+    solid = capsule_mass(rounding, length, density)
+    upper = np.array((rounding, rounding, rounding + length / 2.0))
+    what = "a point" if length == 0.0 else f"a segment of {length:.4g} m"
+    report = MeshReport(
+        name=name,
+        hash=core.hash,
+        triangles=0,
+        vertices=0,
+        lower=(-upper).tolist(),
+        upper=upper.tolist(),
+        size=(2.0 * upper).tolist(),
+        closed=True,
+        orientation="outward",
+        components=1,
+        cavities=0,
+        open_loops=0,
+        loops=[],
+        boundary_edges=0,
+        non_manifold_edges=0,
+        non_manifold_at=[],
+        degenerate_faces=[],
+        duplicate_faces=[],
+        unused_vertices=0,
+        duplicate_vertices=0,
+        near_vertices=0,
+        needle_faces=[],
+        self_crossings=0,
+        self_crossings_complete=True,
+        never_culled=0,
+        density=density,
+        volume=solid.volume,
+        mass=solid.mass,
+        centre=solid.centre.tolist(),
+        inertia=solid.inertia.tolist(),
+        thinnest_wall=2.0 * rounding,
+        thinnest_wall_at=[0.0, 0.0, 0.0],
+        travel_per_tick=travel,
+        tree_depth=int(core.nodes["depth"].max()),
+        tree_nodes=len(core.nodes),
+        findings=[
+            Finding(
+                "rounded",
+                "ok",
+                f"exactly round: {what}, with a radius of {rounding:.4g} m round it",
+                "measures distances to that, less the radius; triangles are only made to show it",
+            )
+        ],
+        notes=core.notes,
+        rounding=rounding,
+    )
+    return replace(report, findings=[*report.findings, _wall(report), *_units(report)])
+
+
 def _needles(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Rows of faces whose height is below NEEDLE times their longest edge."""
     corners = vertices[faces]
@@ -440,17 +513,18 @@ def _findings(report: MeshReport, topology: Topology, faces: np.ndarray, crossed
                 "leaves them out; if faces are missing, the file may be cut off",
             )
         )
+    return found + _units(report)
+
+
+def _units(report: MeshReport) -> list[Finding]:
     extent = float(np.linalg.norm(report.size))
-    if not 0.002 <= extent <= 50.0:
-        found.append(
-            Finding(
-                "size",
-                "warn",
-                f"measures {extent:.4g} m corner to corner: the file may be in other units",
-                "takes coordinates as metres; set `scale` (0.001 for mm)",
-            )
-        )
-    return found
+    if 0.002 <= extent <= 50.0:
+        return []
+    what, answer = "the file may be in other units", "; set `scale` (0.001 for mm)"
+    if report.rounding > 0.0:
+        what, answer = "is its `size` in metres?", ""
+    text = f"measures {extent:.4g} m corner to corner: {what}"
+    return [Finding("size", "warn", text, f"takes coordinates as metres{answer}")]
 
 
 def _vertices(report: MeshReport) -> list[Finding]:
@@ -601,6 +675,9 @@ def _inspect_configuration(path: Path, resolve: bool) -> InspectReport:
     reports = []
     for body in placed:
         mass = body.config.mass if body.config.inertia is None else None
+        if body.rounding > 0.0:
+            reports.append(_report_rounded(body, mass, travel))
+            continue
         reports.append(report_mesh(body.name, body.mesh, _density(body.mesh, mass, body.config.density), travel))
     tool = tool_mesh(config, path.parent, [])
     if tool is not None:
@@ -633,6 +710,13 @@ def _inspect_configuration(path: Path, resolve: bool) -> InspectReport:
         "travel_per_tick": travel,
     }
     return InspectReport("configuration", str(path), reports, links, facts, assembly.notes, inertias)
+
+
+def _report_rounded(body: "PlacedMesh", mass: float | None, travel: float) -> MeshReport:
+    density = body.config.density
+    if mass is not None:
+        density = mass / capsule_mass(body.rounding, float(np.ptp(body.mesh.vertices[:, 2])), 1.0).volume
+    return report_rounded(body.name, body.mesh, body.rounding, density, travel)
 
 
 def _density(mesh: PreparedMesh, mass: float | None, density: float) -> float:

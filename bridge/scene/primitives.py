@@ -19,9 +19,9 @@ def make_primitive(kind: str, size: tuple[float, ...], subdivisions: int = 0) ->
     """A primitive by its name in the configuration.
 
     Args:
-        kind: box, plate, sphere, cylinder, plane or capsule.
+        kind: box, plate, sphere, cylinder, plane or capsule; point or segment for a core that is to be rounded.
         size: m; box and plate: x, y, z edges; sphere: radius; cylinder and capsule: radius, length along z (of the
-            capsule's straight part); plane: x, y edges.
+            capsule's straight part); plane: x, y edges; point: none; segment: length along z.
         subdivisions: each triangle is split into four this many times; a sphere becomes rounder by it, the others
             keep their shape.
 
@@ -35,6 +35,8 @@ def make_primitive(kind: str, size: tuple[float, ...], subdivisions: int = 0) ->
         "plane": (_plane, 2),
         "cylinder": (_cylinder, 2),
         "capsule": (_capsule, 2),
+        "point": (_core, 0),
+        "segment": (_core, 1),
     }
     if kind not in makers:
         raise MeshError(f"unknown primitive {kind!r}; known are {', '.join(makers)}")
@@ -44,6 +46,12 @@ def make_primitive(kind: str, size: tuple[float, ...], subdivisions: int = 0) ->
     if kind == "sphere":
         return _sphere(size[0], SPHERE_LEVEL + subdivisions)
     return make(*size).subdivided(subdivisions)
+
+
+def _core(length: float = 0.0) -> TriangleMesh:
+    """A point, or a segment along z, as a triangle without area."""
+    half = length / 2.0
+    return make_mesh(np.array([(0.0, 0.0, -half), (0.0, 0.0, half)]), np.array([(0, 1, 1)]))
 
 
 def _box(x: float, y: float, z: float) -> TriangleMesh:

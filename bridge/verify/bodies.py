@@ -64,6 +64,7 @@ class Body:
         self.kicked = self.v0 + self.kick - share * linear_drag * self.v0
         along = self.frame.T @ self.spin0
         self.spin_kicked = self.frame @ (along * self.moments / (self.moments + angular_drag * dt))
+        self.is_ball = history.is_ball(body)
         self.radius = history.shapes[body].radius + float(np.linalg.norm(history.shapes[body].centre - self.offset))
         self.restitution, self.rest_speed = float(inertia["restitution"]), float(inertia["rest_speed"])
 
@@ -224,18 +225,18 @@ class BodyCertificates:
         state, before = history.state(body, row), history.state(body, row - 1)
         change = np.linalg.norm(state["linear"] - before["linear"])
         change += self._reach(body) * np.linalg.norm(state["angular"] - before["angular"])
-        one = history.way(body, row)
-        origin = history.pose(body, row - 1).position
+        start, end = history.pose(body, row - 1), history.pose(body, row)
+        origin = start.position
         shift, turn = history.dt * np.array(state["linear"]), history.dt * np.array(state["angular"])
-        went = history.pose(body, row).position - origin
-        share = _share(np.concatenate([went, one.turn]), np.concatenate([shift, turn]))
+        went, turned = end.position - origin, Rotation.from_matrix(end.rotation @ start.rotation.T).as_rotvec()
+        share = _share(np.concatenate([went, turned]), np.concatenate([shift, turn]))
         stopped = history.report["stopped"][row] > 0
         if not stopped:
             share = 1.0
         # a screw that begins with the velocity ends beside the chord of one that ends at it
         bow = 0.5 * float(np.linalg.norm(shift) * np.linalg.norm(turn))
         off = max(float(np.linalg.norm(went - share * shift)) - bow, 0.0)
-        off += self._reach(body) * float(np.linalg.norm(one.turn - share * turn))
+        off += self._reach(body) * float(np.linalg.norm(turned - share * turn))
         size = float(np.abs(origin).max()) + self._reach(body)
         self.flight.judge(history.ticks[row], off, ROUNDING * size, f"{history.names[body]}, place")
         where = f"{history.names[body]}, velocity x tick"
@@ -522,7 +523,10 @@ def _share(went: np.ndarray, way: np.ndarray) -> float:
 
 
 def _screw(body: Body, way: np.ndarray, turned: np.ndarray, u: float) -> tuple[np.ndarray, np.ndarray]:
-    """(centre of mass, principal axes) part of the way along the screw of the whole tick."""
+    """(centre of mass, principal axes) part of the way along the screw of the whole tick; a ball goes straight."""
+    if body.is_ball:
+        turn = Rotation.from_matrix(turned @ body.frame.T).as_rotvec()
+        return body.centre + u * way, Rotation.from_rotvec(u * turn).as_matrix() @ body.frame
     start, end = Pose(body.centre, body.frame), Pose(body.centre + way, turned)
     there = screw(start, end, np.zeros(3), body.radius).pose(u)
     return there.position, there.rotation

@@ -14,22 +14,25 @@ from rtcore.tables import FREE, KINEMATIC
 
 
 class Shape:
-    """A mesh: its triangles, and a ball around them."""
+    """A surface: triangles (n, 3, 3), a radius (m) that they are rounded by, and a ball around it."""
 
-    def __init__(self, triangles: np.ndarray):
+    def __init__(self, triangles: np.ndarray, rounding: float = 0.0):
         self.triangles = triangles
+        self.rounding = rounding
         points = triangles.reshape(-1, 3)
         self.centre = 0.5 * (points.min(axis=0) + points.max(axis=0))
-        self.radius = float(np.linalg.norm(points - self.centre, axis=1).max())
+        self.core_radius = float(np.linalg.norm(points - self.centre, axis=1).max())
+        """Of a ball around the triangles alone, m"""
+        self.radius = self.core_radius + rounding
         self._closed: bool | None = None
 
     @property
     def closed(self) -> bool:
-        """Does it enclose something?"""
+        """Do its triangles enclose something? Those of what is rounded do not: what is in that is near to them."""
         if self._closed is None:
             from bridge.separation import is_closed
 
-            self._closed = is_closed(self.triangles)
+            self._closed = self.rounding == 0.0 and is_closed(self.triangles)
         return self._closed
 
 
@@ -67,12 +70,12 @@ class History:
         self.states = log.bodies[span] if self.moving else np.zeros((len(self.ticks), 0), BODY_SAMPLE)
         self.known = self._known()
         self.names = self._names()
-        shapes = [Shape(_mesh(self.model, int(mesh_id))) for mesh_id in range(len(self.model.meshes))]
-        self.shapes = [shapes[int(mesh_id)] for mesh_id in self.model.bodies["mesh_id"]]
+        shapes = _Shapes(self.model)
+        self.shapes = [shapes.of(int(body["mesh_id"]), float(body["rounding"])) for body in self.model.bodies]
         tool = tool_triangles(self.model)
         self.has_mesh = tool is not None
         self.tip_radius = 0.0 if self.has_mesh else float(self.world["tip_radius"])
-        self.shapes.append(shapes[int(self.world["tool_mesh_id"])] if self.has_mesh else Shape(np.zeros((1, 3, 3))))
+        self.shapes.append(shapes.of(int(self.world["tool_mesh_id"])) if self.has_mesh else Shape(np.zeros((1, 3, 3))))
         self._posed = self._posings(span.start)
         self.stiffness, self.damping, self.scale = self._gains(span)
         self.pull = np.where(self._posed_once(span), self.stiffness / self.scale, 0.0)
@@ -167,16 +170,39 @@ class History:
         """Does it ever, by itself or by the hand?"""
         return body == self.tool or body in self.moving
 
+    def is_ball(self, body: int) -> bool:
+        """Is it a point with a radius, which turns about that point?"""
+        return body != self.tool and bool(self.model.bodies["ball"][body])
+
     def way(self, body: int, row: int) -> Way:
-        """How it went in the tick of this row: bodies at rest stand where they are in it."""
+        """How it went in the tick of this row: bodies at rest stand where they are in it.
+
+        A ball goes straight, and how it turns, which no distance depends on, is left out.
+        """
         shape = self.shapes[body]
         end = self.pose(body, row)
         start = self.pose(body, row - 1) if self.moves(body) else end
-        return way(start, end, shape.centre, shape.radius)
+        if self.is_ball(body):
+            end = Pose(end.position, start.rotation)
+        return way(start, end, shape.centre, shape.core_radius)
 
     def state(self, body: int, row: int) -> Any:
         """BODY_SAMPLE of a body that moves."""
         return self.states[row, self.moving.index(body)]
+
+
+class _Shapes:
+    """Bodies that show the same share their shape."""
+
+    def __init__(self, model: Any):
+        self._model = model
+        self._made: dict[tuple[int, float], Shape] = {}
+
+    def of(self, mesh_id: int, rounding: float = 0.0) -> Shape:
+        """Of a mesh and the radius (m) that it is rounded by."""
+        if (mesh_id, rounding) not in self._made:
+            self._made[mesh_id, rounding] = Shape(_mesh(self._model, mesh_id), rounding)
+        return self._made[mesh_id, rounding]
 
 
 def _mesh(model: Any, mesh_id: int) -> np.ndarray:

@@ -68,7 +68,7 @@ class Way:
     centre: np.ndarray
     """(3,) that point in the body"""
     radius: float
-    """No point of the body is farther from it, m."""
+    """No point of its triangles is farther from it, m; what they are rounded by does not count."""
 
     def pose(self, u: float) -> Pose:
         """Where the body is."""
@@ -82,7 +82,7 @@ class Way:
 
     @property
     def length(self) -> float:
-        """Bound on the path of any point of the body, m."""
+        """Bound on the path of any point of its triangles, m."""
         return float(np.linalg.norm(self.drift) + np.linalg.norm(self.turn) * self.radius)
 
 
@@ -100,7 +100,8 @@ def relative_speed(one: Way, two: Way) -> float:
     """Bound on the rate (m per unit of u) at which the distance of two bodies on their ways may change.
 
     The gradient of a distance is the unit vector between the nearest points, and their own turning cancels: it changes
-    by the relative velocity of the two screws at a point of either body.
+    by the relative velocity of the two screws at a point of either body. What rounds a body has no part in it: it takes
+    the same off the distance all the time.
     """
     turn = one.turn - two.turn
     best = one.length + two.length

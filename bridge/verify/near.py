@@ -95,7 +95,8 @@ class Neighbours:
         found = []
         poses = [history.pose(body, row) for body in range(history.tool + 1)]
         ways = [
-            Way(p, p, p.place(s.centre), np.zeros(3), np.zeros(3), s.centre, s.radius) for p, s in self._with(poses)
+            Way(p, p, p.place(s.centre), np.zeros(3), np.zeros(3), s.centre, s.core_radius)
+            for p, s in self._with(poses)
         ]
         for first, second in self._close(ways):
             found.append(self._meet(first, second, ways[first], ways[second], False))
@@ -136,16 +137,17 @@ class Neighbours:
     def _look_at(self, first: int, second: int, one: Way, two: Way, points: bool) -> Meeting:
         speed = relative_speed(one, two)
         s, t = self._triangles(first, one.start), self._triangles(second, two.start)
+        rounding = self._rounding(first, second)
         # all that is a contact, and all that may come as near as bodies may at all
         reach = max(self.reach, float(self._history.world["eps_alert"]) + speed)
-        pairs = near_pairs(s, t, reach)
+        pairs = near_pairs(s, t, reach + sum(rounding))
         if len(pairs) == 0:
             return Meeting(first, second, np.inf, np.inf, self.reach, self._inside(first, second, one, two), None)
-        here = _distances(s, t, pairs)
+        here = _distances(s, t, pairs) - sum(rounding)
         near = None
         if points:
             close = pairs[here <= self.reach]
-            near = contact_points(s[close[:, 0]], t[close[:, 1]], self.reach) if len(close) else None
+            near = contact_points(s[close[:, 0]], t[close[:, 1]], self.reach, rounding) if len(close) else None
         start = float(here.min())
         keep = here <= reach
         least, proven = start, min(self.reach, start)
@@ -158,6 +160,7 @@ class Neighbours:
         self, first: int, second: int, one: Way, two: Way, pairs: np.ndarray, start: np.ndarray, speed: float
     ) -> tuple[float, float]:
         """(least distance measured, what is proven) of pairs of triangles on their way; start: distances there."""
+        rounding = sum(self._rounding(first, second))
         mine, other = self._history.shapes[first].triangles, self._history.shapes[second].triangles
         if len(pairs) == 0:
             return np.inf, self.reach
@@ -166,7 +169,8 @@ class Neighbours:
 
         def measure(u: float, among: np.ndarray) -> np.ndarray:
             s, t = one.pose(u).place(mine[among]), two.pose(u).place(other[among])
-            return np.concatenate([pair_distances(s[k : k + CHUNK], t[k : k + CHUNK]) for k in range(0, len(s), CHUNK)])
+            rows = range(0, len(s), CHUNK)
+            return np.concatenate([pair_distances(s[k : k + CHUNK], t[k : k + CHUNK]) for k in rows]) - rounding
 
         end = measure(1.0, whole)
         least = min(float(start.min()), float(end.min()))
@@ -193,11 +197,15 @@ class Neighbours:
             middle = 0.5 * (a + b)
             now = measure(middle, among_)
             least = min(least, float(now.min()))
-            if least == 0.0:
-                return 0.0, 0.0
+            if least <= 0.0:
+                return least, least
             pending.append((a, middle, before_, now, among_))
             pending.append((middle, b, now, after_, among_))
         return least, proven
+
+    def _rounding(self, first: int, second: int) -> tuple[float, float]:
+        """Radii (m) that the triangles of two bodies are rounded by."""
+        return self._history.shapes[first].rounding, self._history.shapes[second].rounding
 
     def _inside(self, first: int, second: int, one: Way, two: Way) -> bool:
         """Is at the end a corner of one inside the other? Where surfaces do not cross one corner tells of all."""
@@ -232,12 +240,15 @@ def _distances(s: np.ndarray, t: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def contact_points(s: np.ndarray, t: np.ndarray, reach: float) -> Points | None:
+def contact_points(
+    s: np.ndarray, t: np.ndarray, reach: float, rounding: tuple[float, float] = (0.0, 0.0)
+) -> Points | None:
     """Near points of pairs of triangles (k, 3, 3), each once, less those beside which a surface comes nearer.
 
-    Edges and corners of neighbouring triangles tell the same points several times.
+    Edges and corners of neighbouring triangles tell the same points several times. ``rounding``: radii (m) that both
+    are rounded by; the points are then on the rounded surfaces.
     """
-    first, second = near_features(s, t, reach)
+    first, second = near_features(s, t, reach + sum(rounding))
     way = second - first
     gap = np.linalg.norm(way, axis=1)
     some = gap > 0.0
@@ -253,7 +264,12 @@ def contact_points(s: np.ndarray, t: np.ndarray, reach: float) -> Points | None:
         _slopes(np.unique(s, axis=0), first, normal, on), _slopes(np.unique(t, axis=0), second, -normal, on)
     )
     good = slope <= np.sin(SLOPE)
-    return Points(first[good], second[good], normal[good], gap[good], slope[good]) if good.any() else None
+    if not good.any():
+        return None
+    first, second, normal = first[good], second[good], normal[good]
+    return Points(
+        first + rounding[0] * normal, second - rounding[1] * normal, normal, gap[good] - sum(rounding), slope[good]
+    )
 
 
 def _slopes(triangles: np.ndarray, points: np.ndarray, normals: np.ndarray, on: float) -> np.ndarray:

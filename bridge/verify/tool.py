@@ -98,16 +98,17 @@ class ToolCertificates:
 
     def _on_surface(self, body: int, point: np.ndarray, pose: Pose) -> float:
         """Distance of a point of the scene from the surface of a body, m; inf where it is far from it."""
-        triangles = self._history.shapes[body].triangles
+        triangles, rounding = self._history.shapes[body].triangles, self._history.shapes[body].rounding
         local = (point - pose.position) @ pose.rotation
         if body not in self._bounds:
             self._bounds[body] = (triangles.min(axis=1), triangles.max(axis=1))
         low, high = self._bounds[body]
-        margin = float(self._history.world["eps_safety"])
+        margin = float(self._history.world["eps_safety"]) + rounding
         near = np.flatnonzero(np.all((local >= low - margin) & (local <= high + margin), axis=1))
         if len(near) == 0:
             return np.inf
-        return float(pair_distances(np.broadcast_to(local, (len(near), 3, 3)).copy(), triangles[near]).min())
+        spots = np.broadcast_to(local, (len(near), 3, 3)).copy()
+        return abs(float(pair_distances(spots, triangles[near]).min()) - rounding)
 
     def _judge_place(self, row: int, contact: Any, start: Pose) -> None:
         history = self._history

@@ -21,6 +21,7 @@ from rtcore.spatial import (
     Quaternion,
     conjugate,
     dot,
+    length,
     put_vector,
     quaternion,
     rotate,
@@ -78,16 +79,24 @@ def update_pair_contacts(model: tuple, state: tuple, units: int, report: np.void
 
 @inner
 def _carry(model: tuple, state: tuple, pair: Any) -> None:
-    """Look at the contacts of a pair where its bodies are now; what has gone beyond eps_break is dropped."""
+    """Look at the contacts of a pair where its bodies are now; what has gone beyond eps_break is dropped.
+
+    A ball that turns in place does not take its normals along: they point from its centre.
+    """
     first = state.poses[pair.first]
     second = state.poses[pair.second]
     turn = quaternion(first.orientation)
     rounding = model.bodies[pair.first].rounding + model.bodies[pair.second].rounding
+    ball = model.bodies[pair.first].ball != 0
     kept = 0
     for i in range(pair.count):
         contact = pair.contacts[i]
         normal = rotate(turn, vector(contact.normal))
         way = subtract(to_scene(second, vector(contact.point_second)), to_scene(first, vector(contact.point_first)))
+        size = length(way)
+        if ball and size > 0.0:
+            normal = scaled(way, 1.0 / size)
+            put_vector(contact.normal, rotate(conjugate(turn), normal))
         contact.gap = dot(way, normal) - rounding
         if contact.gap < model.world[0].eps_break:
             if kept < i:

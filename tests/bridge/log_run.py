@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from log_samples import ListRing, attachments
-from moving_scene import START, push_goal, scene
+from moving_scene import START, push_goal, round_scene, scene
 
 from bridge.log.recorder import Recorder
 from bridge.model_file import save_model
@@ -136,6 +136,11 @@ def run_ticks(count: int) -> Run:
 def run_moving(count: int) -> Run:
     """Ticks in which a tool pushes one box of a heap."""
     return _run(scene(), START, _pushes(count), count)
+
+
+def run_rounded(count: int) -> Run:
+    """Ticks in which a tool pushes a ball among capsules and balls."""
+    return _run(round_scene(), START, _pushes(count), count)
 
 
 def _pushes(count: int) -> Iterator[np.ndarray]:

@@ -193,6 +193,30 @@ def test_what_bodies_and_tool_move_with_is_told(tmp_path):
     assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["inertias"][0]["name"] == "brick"
 
 
+def test_balls_and_capsules_are_told_exactly(tmp_path):
+    path = tmp_path / "scene.toml"
+    path.write_text(
+        '[[scene.body]]\nname = "ball"\nprimitive = "ball"\nsize = [0.1]\ndensity = 500\n'
+        '[[scene.body]]\nname = "pill"\nprimitive = "capsule"\nsize = [0.1, 0.4]\npose.position = [1, 0, 0]\n'
+        'motion = "free"\nmass = 3\n'
+        '[tool]\nprimitive = "box"\nsize = [0.1, 0.1, 0.1]\nstart = [0, 0, 1]\n'
+    )
+    report = inspect_path(path)
+    ball, pill, _ = report.meshes
+    assert (ball.triangles, ball.rounding, ball.upper, ball.lower) == (0, 0.1, [0.1] * 3, [-0.1] * 3)
+    assert ball.mass == pytest.approx(500 * 4 / 3 * np.pi * 1e-3, rel=1e-12)
+    np.testing.assert_allclose(ball.inertia, 0.4 * ball.mass * 0.01 * np.eye(3), rtol=1e-12)
+    assert pill.size == pytest.approx([0.2, 0.2, 0.6]) and pill.mass == pytest.approx(3.0, rel=1e-12)
+    assert pill.density == pytest.approx(3.0 / (np.pi * 0.01 * 0.4 + 4 / 3 * np.pi * 1e-3), rel=1e-12)
+    np.testing.assert_allclose(np.diag(pill.inertia), sorted(report.inertias[0].moments, reverse=True), rtol=1e-12)
+    assert (ball.thinnest_wall, ball.closed, ball.orientation) == (0.2, True, "outward") and not report.warnings
+    assert report.facts["triangles"] == 12 - 12 and report.facts["box_upper"] == pytest.approx([1.1, 0.1, 0.3])
+    lines = report.lines()
+    assert "ball: exactly round, 0.2 x 0.2 x 0.2 m" in lines
+    assert any("a segment of 0.4 m, with a radius of 0.1 m round it" in line for line in lines)
+    json.dumps(report.to_dict(), allow_nan=False)
+
+
 def test_files_that_cannot_be_inspected(tmp_path):
     with pytest.raises(MeshError, match="does not exist"):
         inspect_path(tmp_path / "none.stl")

@@ -155,6 +155,30 @@ def test_bodies_that_touch_or_are_in_one_another_are_found():
     assert separation(swallowed, within, Bodies(swallowed), 20).inside > 10
 
 
+def test_balls_are_measured_from_their_middles():
+    """A cube of edge 1 as tool, and balls of radius 0.25: near, crossed by a face, in the cube, and round the cube."""
+    point = np.zeros((1, 3, 3))
+    model = scene(point, tool=box_mesh(1.0))
+    model.bodies["rounding"] = 0.25
+    free = separation(model, run_along(line(0.76, 0.755)), Bodies(model), 20)
+    assert (free.crossing, free.inside) == (0, 0) and free.smallest == pytest.approx(0.005, rel=0.1)
+    assert separation(model, run_along(line(0.76, 0.74)), Bodies(model), 20).crossing > 5
+    assert separation(model, run_along(line(0.0, 0.1)), Bodies(model), 20).inside == 20
+    model.bodies["rounding"] = 2.0
+    assert separation(model, run_along(line(0.0, 0.1)), Bodies(model), 20).crossing == 20
+    two = scene(point, point, tool=box_mesh(1.0))
+    two.bodies["rounding"] = (0.1, 0.2)
+    two.bodies["position"] = (0.0, 5.0, 0.0)
+    two.bodies["kind"][1] = FREE
+    records = run_along(line(3.0, 4.0))
+    states = States(np.zeros((len(records), 1), BODY_SAMPLE), (1,))
+    states["position"], states["orientation"] = (0.0, 5.0, 0.301), UPRIGHT
+    found = separation(two, records, Bodies(two, states), 20)
+    assert found.crossing == 0 and found.smallest == pytest.approx(0.001, rel=1e-9)
+    states["position"][50:, 0] = (0.0, 5.0, 0.299)
+    assert 5 < separation(two, records, Bodies(two, states), 20).crossing < 15
+
+
 def test_moving_bodies_are_measured_where_they_were():
     model = scene(box_mesh(1.0), box_mesh(1.0))
     model.bodies["kind"][1] = 2

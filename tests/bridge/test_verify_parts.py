@@ -144,6 +144,35 @@ def test_near_points_of_a_box_on_a_table_are_its_corners():
     assert contact_points(first, second + (0.0, 0.0, 1e-3), 1e-4) is None
 
 
+def test_near_points_of_round_bodies_are_on_their_surfaces():
+    """A ball above a table touches it below its middle, a capsule that lies on it at both ends, two balls between."""
+    table = box_triangles(1.0, 1.0, 0.1)
+    top, radius, gap = 0.05, 0.02, 5e-5
+    middle = np.array([0.013, 0.007, top + radius + gap])
+    ball = np.broadcast_to(middle, (len(table), 3, 3)).copy()
+    points = contact_points(table, ball, 1e-4, (0.0, radius))
+    assert points is not None and len(points.gap) == 1
+    assert np.allclose(points.first, (0.013, 0.007, top)) and np.allclose(points.second, (0.013, 0.007, top + gap))
+    assert np.allclose(points.normal, (0.0, 0.0, 1.0)) and np.allclose(points.gap, gap, atol=1e-15)
+    assert contact_points(table, ball + (0.0, 0.0, 6e-5), 1e-4, (0.0, radius)) is None
+
+    ends = middle + np.array([(-0.04, 0.0, 0.0), (0.04, 0.0, 0.0)])
+    capsule = np.broadcast_to(ends[[0, 1, 1]], (len(table), 3, 3)).copy()
+    points = contact_points(table, capsule, 1e-4, (0.0, radius))
+    assert (
+        points is not None and np.allclose(points.gap, gap, atol=1e-12) and np.allclose(points.second[:, 2], top + gap)
+    )
+    assert points.second[:, 0].min() == pytest.approx(-0.027) and points.second[:, 0].max() == pytest.approx(0.053)
+    assert ((points.slope >= 0.0) & (points.slope < 1e-9)).all()
+
+    other = middle + 0.05005 * np.array([2.0, 3.0, 6.0]) / 7.0
+    one, two = np.broadcast_to(middle, (1, 3, 3)), np.broadcast_to(other, (1, 3, 3))
+    points = contact_points(one, two, 1e-4, (radius, 0.03))
+    assert points is not None and len(points.gap) == 1 and points.gap[0] == pytest.approx(5e-5, rel=1e-9)
+    assert np.allclose(points.first[0], middle + radius * np.array([2.0, 3.0, 6.0]) / 7.0)
+    assert np.allclose(points.second - points.first, 5e-5 * points.normal)
+
+
 def test_a_certificate_counts_and_keeps_the_worst():
     found = Certificate("x", "", "N")
     assert found.passed is None and found.verdict == "not judged"

@@ -280,6 +280,27 @@ def test_bodies_move_only_by_commands_that_were_done():
     np.testing.assert_allclose(body_triangles(model, poses)[1].mean(axis=(0, 1)), [0.0, 2.0, 0.0], atol=1e-12)
 
 
+def test_a_ball_and_a_capsule_are_seen_as_they_are():
+    """Though the model holds a point and a segment only."""
+    point, segment = np.zeros((1, 3, 3)), np.array([[(0, 0, -0.1), (0, 0, 0.1), (0, 0, 0.1)]])
+    model = model_of(point, segment, positions=[(0.0, 0.3, 0.0), (1.0, 0.0, 0.0)], tool=box_mesh(0.1))
+    model.bodies["rounding"] = (0.05, 0.02)
+    model.bodies["orientation"][1] = (0.0, np.sqrt(0.5), 0.0, np.sqrt(0.5))
+    ball, pill = body_triangles(model)
+    np.testing.assert_allclose(np.linalg.norm(ball - (0.0, 0.3, 0.0), axis=2), 0.05, rtol=1e-12)
+    corners = pill.reshape(-1, 3)
+    np.testing.assert_allclose((corners.min(axis=0), corners.max(axis=0)), [(0.88, -0.02, -0.02), (1.12, 0.02, 0.02)])
+    with Window(model, gui=False) as window:
+        b, client = window._bullet, window._client
+        view = b.computeViewMatrix((0.5, 0.0, 20.0), (0.5, 0.0, 0.0), (0.0, 1.0, 0.0), physicsClientId=client)
+        lens = b.computeProjectionMatrixFOV(4.0, 1.0, 1.0, 50.0, physicsClientId=client)
+        shot = b.getCameraImage(600, 600, view, lens, renderer=b.ER_TINY_RENDERER, physicsClientId=client)
+        side = 600.0 / (2.0 * 20.0 * math.tan(math.radians(2.0)))
+        seen = np.asarray(shot[4])
+        areas = [int((seen == pieces[0]).sum()) / side**2 for pieces in window.pieces]
+    assert areas == pytest.approx([np.pi * 0.05**2, np.pi * 0.02**2 + 0.04 * 0.2], rel=0.05)
+
+
 def test_bodies_that_move_by_themselves_are_where_the_record_has_them(tmp_path, monkeypatch):
     """In the list of poses, in the window, and in the picture of a log at one moment."""
     run = run_moving(400)

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 from haptics.codes import BAD_VALUE, OK
 from haptics.posing import pose_body, winding_number
 from haptics.states import CommandKind, Reason
-from rtcore.dynamics.inertia import mesh_inertia
+from rtcore.dynamics.inertia import body_inertia, mesh_inertia
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model, ModelBuilder
 from rtcore.state import make_input, make_state
@@ -207,3 +207,25 @@ def test_a_body_posed_anew_stops_one_that_moves_where_it_is_now():
         assert not too_near(wall[FACES], glider[FACES], EPS_ALERT * (1 - 1e-6))
     assert report[0]["body_contacts"] > 0
     assert x + 0.0005 < state.poses["position"][1, 0] <= x + 0.0012 - EPS_ALERT * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("kind", [FREE, KINEMATIC])
+def test_a_ball_keeps_the_safety_distance_of_its_surface(kind):
+    """A held ball of radius 0.1 beside the tool, a box of half edge 0.05, and beside a ball of 0.2 that moves."""
+    builder = ModelBuilder()
+    point = builder.add_mesh(*build_tree(np.zeros((1, 3)), np.zeros((1, 3), np.int64)))
+    builder.add_body(point, (5.0, 0.0, 0.0), kind=HELD, rounding=0.1)
+    inertia = body_inertia(1.0, 0.016 * np.eye(3)) if kind == FREE else None
+    builder.add_body(point, (0.0, 3.0, 0.0), kind=kind, inertia=inertia, rounding=0.2)
+    tool = builder.add_mesh(*build_tree(0.05 * CORNERS, FACES))
+    eps = (EPS_ALERT, EPS_SAFETY, EPS_BREAK)
+    model = builder.build(0.0, (0.0, 0.0, 0.0), *eps, tool_mesh_id=tool, turning=1e-6)
+    state = make_state(model, (0.0, 0.0, 0.0))
+    toward = np.array((2.0, 3.0, 6.0)) / 7.0
+    for at, reach, way in ((0.0, 0.15, (1.0, 0.0, 0.0)), (3.0, 0.3, toward)):
+        origin = np.array((0.0, at, 0.0))
+        assert put(model, state, *(origin + (reach + 0.99 * EPS_SAFETY) * np.array(way))) == BAD_VALUE
+        assert put(model, state, *(origin + 0.1 * reach * np.array(way))) == BAD_VALUE
+        assert state.poses["position"][0, 0] == 5.0
+    for at, reach, way in ((0.0, 0.15, (1.0, 0.0, 0.0)), (3.0, 0.3, toward)):
+        assert put(model, state, *(np.array((0.0, at, 0.0)) + (reach + 1.01 * EPS_SAFETY) * np.array(way))) == OK
