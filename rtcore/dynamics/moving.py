@@ -215,12 +215,17 @@ def unpaid(square: float, rate: float, fallen: float) -> float:
 
     square: of the kick; rate: kick . v with the velocity v at the end of the step; fallen: what gravity would have done
     on the rest of the way, as a share of the mass, m2/s2 each. The way leads straight to where the parabola would end,
-    so that it grows with the time, and what is left of v after s kicks less is that of its energy: the root of
-    s^2 k^2 - 2 s k.v + 2 fallen = 0 that is 0 for 0, or 1 for what has yet to reach its summit.
+    so that it grows with the time, and v less s kicks is to have what is left of the energy: s^2 k^2 - 2 s k.v +
+    2 fallen = 0. Of the roots it is the one next to 0, but where the body has yet to reach its summit: there the one
+    above it. Where there is none v keeps nothing along the kick.
     """
-    reach = math.sqrt(max(rate * rate - 2.0 * square * fallen, 0.0))
-    below = rate + reach if rate > 0.0 and fallen > 0.0 else rate - reach
-    return 2.0 * fallen / below if below != 0.0 else 0.0
+    reach = rate * rate - 2.0 * square * fallen
+    near = rate + math.copysign(math.sqrt(max(reach, 0.0)), rate)
+    if reach <= 0.0 or near == 0.0:
+        return rate / square if square > 0.0 else 0.0
+    share = 2.0 * fallen / near
+    other = near / square
+    return other if share < 0.0 <= other < 1.0 + 1e-9 else share
 
 
 @kernel

@@ -650,7 +650,7 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
             r[0], r[1], r[2] = project_moments(r[0], r[1], r[2], limit * equation.friction, limit * equation.rolling)
             unit = work.factors[i - first, UNIT]
             share = rho / (unit * unit) if unit > 0.0 else 0.0
-        for k in range(3):
+        for k in range(3 if equation.parent >= 0 or equation.friction > 0.0 else 1):
             energy += share * equation.free[k] * equation.free[k]
     moments = has_moments(problem, first, last)
     relative_velocity(problem, first, last)
@@ -659,10 +659,11 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
     report.sweeps_used = 0
     best.keep(problem, first, last, work.best)
     soft = TRIAL
+    care = 1.0
     while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
         trial = report.sweeps_used == 0
         left = settings.sweeps - report.sweeps_used
-        enough = min(ENOUGH, TIGHT * report.residual)
+        enough = care * min(ENOUGH, TIGHT * report.residual)
         _centre(problem, first, last, work, dof, soft / rho)
         used, complete = _descend(
             problem, first, last, work, dof, energy, enough, min(left, EASY if trial else LONGEST)
@@ -690,7 +691,8 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
                 best.give(problem, first, last, work.best)
         if not error < math.inf:
             best.give(problem, first, last, work.best)
-            soft = SOFTEST
+            soft = max(STIFFEST, care * SOFTEST)
+            care *= ENOUGH  # the same again would be no answer again
         elif used <= EASY:
             soft = max(STIFFEST, STIFFEN * soft)
         elif used >= HARD:
