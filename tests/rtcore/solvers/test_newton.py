@@ -362,3 +362,26 @@ def test_contacts_without_friction_along_which_nothing_slides_do_not_pull():
     assert report["converged"] == 1 and not problem.equations["impulse"][:, 1:].any()
     assert pushes.min() >= 0.0 and pushes[4] > 0.0 and velocity.min() > -1e-8
     assert np.abs(pushes * velocity).max() < 1e-8 * pushes.max()
+
+
+def balls_in_a_row(closes: float, slides: float):
+    """Contacts of a ball between two others, frictionless: one hardly closes, along the other much slides.
+
+    Both hold impulses that are far too large.
+    """
+    matrix = 0.2 * np.eye(6)
+    matrix[0, 3] = matrix[3, 0] = -0.0992
+    free = np.array([2e-5, -slides, -0.6 * slides, -closes, 0.2 * slides, 0.05 * slides])
+    case = Case(matrix, free, np.zeros(2))
+    return case, np.array([[6e-5, 0.0, 0.0], [7.8e-5, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("slides", [0.0, 0.6])
+@pytest.mark.parametrize("closes", [5e-7, 1e-8])
+def test_what_slides_without_friction_does_not_hide_what_closes(closes, slides):
+    """The answer is r = (0, closes / w): the first contact has room for that, whatever goes along it."""
+    case, start = balls_in_a_row(closes, slides)
+    impulse, _, report = solved(solve, make_work, case, 100, 1e-11, start)
+    assert report["converged"] == 1
+    assert impulse[:, 0] == pytest.approx([0.0, closes / 0.2], rel=1e-2, abs=1e-2 * closes)
+    assert not impulse[:, 1:].any()
