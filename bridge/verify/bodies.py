@@ -65,6 +65,8 @@ class Body:
         along = self.frame.T @ self.spin0
         self.spin_kicked = self.frame @ (along * self.moments / (self.moments + angular_drag * dt))
         self.is_ball = history.is_ball(body)
+        self.flies = False
+        """Does it touch nothing but bodies that fly as it does?"""
         self.radius = history.shapes[body].radius + float(np.linalg.norm(history.shapes[body].centre - self.offset))
         self.restitution, self.rest_speed = float(inertia["restitution"]), float(inertia["rest_speed"])
 
@@ -101,8 +103,12 @@ class Body:
         """Angular momentum that contacts left, N m s.
 
         The position pass turns a body beside its free motion, which may add to the energy of its rotation at the same
-        momentum; the engine takes that back from the momentum of what touches something, and so it is put back here.
+        momentum; the engine takes that back from the momentum of what something pushes that does not fly with it, and
+        so it is put back here.
         """
+        given = float(np.linalg.norm(self.spin1 - self.spin_kicked))
+        if self.flies or given <= ROUNDING * float(np.linalg.norm(self.spin1)):
+            return self.spin1
         before = float(self.spin1 @ self.angular(self.spin1))
         after = float(self.spin1 @ self.w1)
         return self.spin1 * np.sqrt(after / before) if after > before > 0.0 else self.spin1
@@ -215,6 +221,8 @@ class BodyCertificates:
             if body not in touching:
                 self._flies(bodies[body], row)
         for island in _islands(bodies, contacts):
+            for body in island[0]:
+                bodies[body].flies = all(each.first in bodies and each.second in bodies for each in island[1])
             self._island(row, bodies, island)
 
     # Free flight
@@ -259,7 +267,6 @@ class BodyCertificates:
         spin, kicked = body.spin_kicked, body.kicked
         if history.report["stopped"][row] > 0:
             share = self._stopped_at(body, way, went, turned)
-            kicked = kicked - (1.0 - share) * body.kick
         middle, frame = body.centre + way, turned
         if share < 1.0:
             middle, frame = _screw(body, way, turned, share)
@@ -267,9 +274,27 @@ class BodyCertificates:
         off += body.radius * angle_between(body.frame_end, frame)
         size = float(np.abs(body.centre).max()) + body.radius + dt * float(np.linalg.norm(kicked))
         self.flight.judge(tick, off, ROUNDING * size, f"{name}, place")
-        off = float(np.linalg.norm(body.v1 - kicked)) + body.radius * body.speed_of(body.spin1 - spin)
+        off = float(np.linalg.norm(body.v1 - kicked)) if share == 1.0 else self._off_parabola(body, went)
+        off += body.radius * body.speed_of(body.spin1 - spin)
         size = float(np.linalg.norm(body.v0) + np.linalg.norm(dt * history.gravity)) + body.radius * body.speed_of(spin)
         self.flight.judge(tick, dt * off, ROUNDING * dt * size + TINY * dt * TINY, f"{name}, velocity x tick")
+
+    def _off_parabola(self, body: Body, went: np.ndarray) -> float:
+        """By how much (m/s) a body that was stopped in flight has another velocity than it may have where it is: one
+        with a part of its kick, by which its energy is what gravity made it on the way that it went."""
+        square = float(body.kick @ body.kick)
+        missing = body.kicked - body.v1
+        if square == 0.0:
+            return float(np.linalg.norm(missing))
+        part = float(missing @ body.kick) / square
+        off = float(np.linalg.norm(missing - part * body.kick))
+        off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
+        unfallen = float(body.kick @ (body.kicked - 0.5 * body.kick)) - float(body.kick @ went) / self._history.dt
+        gained = 0.5 * float(body.v1 @ body.v1 - body.kicked @ body.kicked) + unfallen
+        speed = float(np.linalg.norm(body.kicked) + np.linalg.norm(body.kick))
+        # a place is known to an ulp of its coordinates
+        known = 4e-16 * float(np.abs(body.centre).max()) * float(np.sqrt(square)) / self._history.dt
+        return off + max(abs(gained) - known, 0.0) / speed
 
     @staticmethod
     def _stopped_at(body: Body, way: np.ndarray, went: np.ndarray, turned: np.ndarray) -> float:
