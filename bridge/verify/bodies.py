@@ -34,6 +34,8 @@ SLIP = 1e-2
 """Share of that from which on a contact slides, and the direction of its slip is known."""
 LEVEL = 0.02
 """Sine of the slope up to which near points count as a local minimum of the distance: bodies at rest are tilted."""
+HALVINGS = 12
+"""How often the step of a body may be halved."""
 LEDGER = 1e-9
 """Share of the energies in a tick that rounding and a converged solve may leave."""
 
@@ -267,17 +269,23 @@ class BodyCertificates:
         spin, kicked = body.spin_kicked, body.kicked
         if history.report["stopped"][row] > 0:
             share = self._stopped_at(body, way, went, turned)
-        middle, frame = body.centre + way, turned
-        if share < 1.0:
-            middle, frame = _screw(body, way, turned, share)
-        off = float(np.linalg.norm(body.centre_end - middle))
-        off += body.radius * angle_between(body.frame_end, frame)
+        off = min(self._off_way(body, way, turned, share, stride) for stride in _strides(share))
         size = float(np.abs(body.centre).max()) + body.radius + dt * float(np.linalg.norm(kicked))
         self.flight.judge(tick, off, ROUNDING * size, f"{name}, place")
         off = float(np.linalg.norm(body.v1 - kicked)) if share == 1.0 else self._off_parabola(body, went)
         off += body.radius * body.speed_of(body.spin1 - spin)
         size = float(np.linalg.norm(body.v0) + np.linalg.norm(dt * history.gravity)) + body.radius * body.speed_of(spin)
         self.flight.judge(tick, dt * off, ROUNDING * dt * size + TINY * dt * TINY, f"{name}, velocity x tick")
+
+    @staticmethod
+    def _off_way(body: Body, way: np.ndarray, turned: np.ndarray, share: float, stride: float) -> float:
+        """How far a body is from a share of its way, m, in a step of a stride of it (as a share, too)."""
+        middle, frame = body.centre + way, turned
+        if share < 1.0:
+            turn = Rotation.from_matrix(turned @ body.frame.T).as_rotvec()
+            ends = Rotation.from_rotvec(stride * turn).as_matrix() @ body.frame if stride < 1.0 else turned
+            middle, frame = _screw(body, stride * way, ends, share / stride)
+        return float(np.linalg.norm(body.centre_end - middle)) + body.radius * angle_between(body.frame_end, frame)
 
     def _off_parabola(self, body: Body, went: np.ndarray) -> float:
         """By how much (m/s) a body that was stopped in flight has another velocity than it may have where it is: one
@@ -291,6 +299,8 @@ class BodyCertificates:
         off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
         unfallen = float(body.kick @ (body.kicked - 0.5 * body.kick)) - float(body.kick @ went) / self._history.dt
         gained = 0.5 * float(body.v1 @ body.v1 - body.kicked @ body.kicked) + unfallen
+        # The straight way cuts off the summit: what has not the energy for where it is there neither rises nor falls.
+        gained -= max(unfallen - 0.5 * float(body.kick @ body.kicked) ** 2 / square, 0.0)
         speed = float(np.linalg.norm(body.kicked) + np.linalg.norm(body.kick))
         # a place is known to an ulp of its coordinates
         known = 4e-16 * float(np.abs(body.centre).max()) * float(np.sqrt(square)) / self._history.dt
@@ -545,6 +555,12 @@ def _share(went: np.ndarray, way: np.ndarray) -> float:
     """How much of a way was gone, 0..1."""
     square = float(way @ way)
     return min(max(float(went @ way) / square, 0.0), 1.0) if square > 0.0 else 1.0
+
+
+def _strides(share: float) -> list[float]:
+    """Steps that a share of a way may have been gone in: the whole, or what is left when that is halved a few times,
+    as it is for bodies that come forward hardly at all."""
+    return [2.0**-k for k in range(HALVINGS) if k == 0 or 2.0**-k >= share * (1.0 - 1e-9)]
 
 
 def _screw(body: Body, way: np.ndarray, turned: np.ndarray, u: float) -> tuple[np.ndarray, np.ndarray]:

@@ -173,6 +173,30 @@ def test_near_points_of_round_bodies_are_on_their_surfaces():
     assert np.allclose(points.second - points.first, 5e-5 * points.normal)
 
 
+@pytest.mark.parametrize("tilt", [0.0, 1e-4])
+def test_capsules_side_by_side_are_near_at_both_ends_of_where_they_overlap(tilt: float):
+    """Along one another, and along the edge of a box, where no face lies below their ends."""
+    radius, gap = 0.02, 5e-5
+    turn = Rotation.from_rotvec([0.0, tilt, 0.0]).as_matrix()
+    axis = np.array([(-0.04, 0.0, 0.0), (0.04, 0.0, 0.0), (0.04, 0.0, 0.0)])
+    over = axis @ turn.T + (0.03, 0.0, 2.0 * radius + gap)
+    points = contact_points(axis[None], over[None], 1e-4, (radius, radius))
+    assert points is not None and points.first[:, 0].min() == pytest.approx(-0.01, abs=1e-5)
+    assert points.first[:, 0].max() == pytest.approx(0.04, abs=1e-5) and np.allclose(
+        points.normal[:, 2], 1.0, atol=1e-6
+    )
+    assert np.allclose(points.gap, gap - tilt * (points.first[:, 0] - 0.03), atol=1e-9)
+
+    box = box_triangles(0.3, 0.1, 0.1)
+    beside = axis @ turn.T + (0.0, 0.05 + (radius + gap) / np.sqrt(2.0), 0.05 + (radius + gap) / np.sqrt(2.0))
+    points = contact_points(box, np.broadcast_to(beside, (len(box), 3, 3)).copy(), 1e-4, (0.0, radius))
+    assert points is not None and np.allclose(points.first[:, 1:], 0.05, atol=1e-12)
+    assert points.first[:, 0].min() == pytest.approx(-0.04, abs=1e-5)
+    assert points.first[:, 0].max() == pytest.approx(0.04, abs=1e-5)
+    turned = contact_points(np.broadcast_to(beside, (len(box), 3, 3)).copy(), box, 1e-4, (radius, 0.0))
+    assert turned is not None and np.allclose(np.sort(turned.gap), np.sort(points.gap), atol=1e-15)
+
+
 def test_a_certificate_counts_and_keeps_the_worst():
     found = Certificate("x", "", "N")
     assert found.passed is None and found.verdict == "not judged"
