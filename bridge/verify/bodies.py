@@ -272,7 +272,7 @@ class BodyCertificates:
         off = min(self._off_way(body, way, turned, share, stride) for stride in _strides(share))
         size = float(np.abs(body.centre).max()) + body.radius + dt * float(np.linalg.norm(kicked))
         self.flight.judge(tick, off, ROUNDING * size, f"{name}, place")
-        off = float(np.linalg.norm(body.v1 - kicked)) if share == 1.0 else self._off_parabola(body, went)
+        off = float(np.linalg.norm(body.v1 - kicked)) if share == 1.0 else _off_parabola(body, went, dt)
         off += body.radius * body.speed_of(body.spin1 - spin)
         size = float(np.linalg.norm(body.v0) + np.linalg.norm(dt * history.gravity)) + body.radius * body.speed_of(spin)
         self.flight.judge(tick, dt * off, ROUNDING * dt * size + TINY * dt * TINY, f"{name}, velocity x tick")
@@ -286,25 +286,6 @@ class BodyCertificates:
             ends = Rotation.from_rotvec(stride * turn).as_matrix() @ body.frame if stride < 1.0 else turned
             middle, frame = _screw(body, stride * way, ends, share / stride)
         return float(np.linalg.norm(body.centre_end - middle)) + body.radius * angle_between(body.frame_end, frame)
-
-    def _off_parabola(self, body: Body, went: np.ndarray) -> float:
-        """By how much (m/s) a body that was stopped in flight has another velocity than it may have where it is: one
-        with a part of its kick, by which its energy is what gravity made it on the way that it went."""
-        square = float(body.kick @ body.kick)
-        missing = body.kicked - body.v1
-        if square == 0.0:
-            return float(np.linalg.norm(missing))
-        part = float(missing @ body.kick) / square
-        off = float(np.linalg.norm(missing - part * body.kick))
-        off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
-        unfallen = float(body.kick @ (body.kicked - 0.5 * body.kick)) - float(body.kick @ went) / self._history.dt
-        gained = 0.5 * float(body.v1 @ body.v1 - body.kicked @ body.kicked) + unfallen
-        # The straight way cuts off the summit: what has not the energy for where it is there neither rises nor falls.
-        gained -= max(unfallen - 0.5 * float(body.kick @ body.kicked) ** 2 / square, 0.0)
-        speed = float(np.linalg.norm(body.kicked) + np.linalg.norm(body.kick))
-        # a place is known to an ulp of its coordinates
-        known = 4e-16 * float(np.abs(body.centre).max()) * float(np.sqrt(square)) / self._history.dt
-        return off + max(abs(gained) - known, 0.0) / speed
 
     @staticmethod
     def _stopped_at(body: Body, way: np.ndarray, went: np.ndarray, turned: np.ndarray) -> float:
@@ -555,6 +536,28 @@ def _share(went: np.ndarray, way: np.ndarray) -> float:
     """How much of a way was gone, 0..1."""
     square = float(way @ way)
     return min(max(float(went @ way) / square, 0.0), 1.0) if square > 0.0 else 1.0
+
+
+def _off_parabola(body: Body, went: np.ndarray, dt: float) -> float:
+    """By how much (m/s) a body that was stopped in flight, after a way (3,), has another velocity than it may have.
+
+    It has a part of its kick, by which its energy is what gravity made it on the way that it went.
+    """
+    square = float(body.kick @ body.kick)
+    missing = body.kicked - body.v1
+    if square == 0.0:
+        return float(np.linalg.norm(missing))
+    part = float(missing @ body.kick) / square
+    off = float(np.linalg.norm(missing - part * body.kick))
+    off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
+    unfallen = float(body.kick @ (body.kicked - 0.5 * body.kick)) - float(body.kick @ went) / dt
+    gained = 0.5 * float(body.v1 @ body.v1 - body.kicked @ body.kicked) + unfallen
+    # The straight way cuts off the summit: what has not the energy for where it is there neither rises nor falls.
+    gained -= max(unfallen - 0.5 * float(body.kick @ body.kicked) ** 2 / square, 0.0)
+    speed = float(np.linalg.norm(body.kicked) + np.linalg.norm(body.kick))
+    # a place is known to an ulp of its coordinates
+    known = 4e-16 * float(np.abs(body.centre).max()) * float(np.sqrt(square)) / dt
+    return off + max(abs(gained) - known, 0.0) / speed
 
 
 def _strides(share: float) -> list[float]:
