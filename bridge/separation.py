@@ -160,6 +160,18 @@ def triangles_distance(first: np.ndarray, second: np.ndarray, reach: float, roun
     return least - rounding if least <= reach else np.inf
 
 
+def ends_beside(s: np.ndarray, t: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Where ends of segments are within ``reach`` (m) of edges: corners of those triangles s (k, 3, 3) that have no
+    area, and the nearest points of the edges of the triangles t (k, 3, 3); both (m, 3).
+    """
+    thin = ~_cross(s[:, 1] - s[:, 0], s[:, 2] - s[:, 0]).any(axis=1)
+    end = s[thin][:, _ONE].reshape(-1, 3)
+    start, stop = t[thin][:, _OTHER].reshape(-1, 3), t[thin][:, (_OTHER + 1) % 3].reshape(-1, 3)
+    length, end, beside = _segments(end, end, start, stop)
+    near = length <= reach * reach
+    return end[near], beside[near]
+
+
 def winding(point: np.ndarray, triangles: np.ndarray) -> float:
     """How often triangles (n, 3, 3) go round a point (3,): 1 inside a closed mesh, 0 outside.
 

@@ -34,6 +34,8 @@ SLIP = 1e-2
 """Share of that from which on a contact slides, and the direction of its slip is known."""
 LEVEL = 0.02
 """Sine of the slope up to which near points count as a local minimum of the distance: bodies at rest are tilted."""
+HALVINGS = 12
+"""How often the step of a body may be halved."""
 LEDGER = 1e-9
 """Share of the energies in a tick that rounding and a converged solve may leave."""
 
@@ -65,6 +67,8 @@ class Body:
         along = self.frame.T @ self.spin0
         self.spin_kicked = self.frame @ (along * self.moments / (self.moments + angular_drag * dt))
         self.is_ball = history.is_ball(body)
+        self.flies = False
+        """Does it touch nothing but bodies that fly as it does?"""
         self.radius = history.shapes[body].radius + float(np.linalg.norm(history.shapes[body].centre - self.offset))
         self.restitution, self.rest_speed = float(inertia["restitution"]), float(inertia["rest_speed"])
 
@@ -101,8 +105,12 @@ class Body:
         """Angular momentum that contacts left, N m s.
 
         The position pass turns a body beside its free motion, which may add to the energy of its rotation at the same
-        momentum; the engine takes that back from the momentum of what touches something, and so it is put back here.
+        momentum; the engine takes that back from the momentum of what something pushes that does not fly with it, and
+        so it is put back here.
         """
+        given = float(np.linalg.norm(self.spin1 - self.spin_kicked))
+        if self.flies or given <= ROUNDING * float(np.linalg.norm(self.spin1)):
+            return self.spin1
         before = float(self.spin1 @ self.angular(self.spin1))
         after = float(self.spin1 @ self.w1)
         return self.spin1 * np.sqrt(after / before) if after > before > 0.0 else self.spin1
@@ -215,6 +223,8 @@ class BodyCertificates:
             if body not in touching:
                 self._flies(bodies[body], row)
         for island in _islands(bodies, contacts):
+            for body in island[0]:
+                bodies[body].flies = all(each.first in bodies and each.second in bodies for each in island[1])
             self._island(row, bodies, island)
 
     # Free flight
@@ -259,17 +269,23 @@ class BodyCertificates:
         spin, kicked = body.spin_kicked, body.kicked
         if history.report["stopped"][row] > 0:
             share = self._stopped_at(body, way, went, turned)
-            kicked = kicked - (1.0 - share) * body.kick
-        middle, frame = body.centre + way, turned
-        if share < 1.0:
-            middle, frame = _screw(body, way, turned, share)
-        off = float(np.linalg.norm(body.centre_end - middle))
-        off += body.radius * angle_between(body.frame_end, frame)
+        off = min(self._off_way(body, way, turned, share, stride) for stride in _strides(share))
         size = float(np.abs(body.centre).max()) + body.radius + dt * float(np.linalg.norm(kicked))
         self.flight.judge(tick, off, ROUNDING * size, f"{name}, place")
-        off = float(np.linalg.norm(body.v1 - kicked)) + body.radius * body.speed_of(body.spin1 - spin)
+        off = float(np.linalg.norm(body.v1 - kicked)) if share == 1.0 else _off_parabola(body, went, dt)
+        off += body.radius * body.speed_of(body.spin1 - spin)
         size = float(np.linalg.norm(body.v0) + np.linalg.norm(dt * history.gravity)) + body.radius * body.speed_of(spin)
         self.flight.judge(tick, dt * off, ROUNDING * dt * size + TINY * dt * TINY, f"{name}, velocity x tick")
+
+    @staticmethod
+    def _off_way(body: Body, way: np.ndarray, turned: np.ndarray, share: float, stride: float) -> float:
+        """How far a body is from a share of its way, m, in a step of a stride of it (as a share, too)."""
+        middle, frame = body.centre + way, turned
+        if share < 1.0:
+            turn = Rotation.from_matrix(turned @ body.frame.T).as_rotvec()
+            ends = Rotation.from_rotvec(stride * turn).as_matrix() @ body.frame if stride < 1.0 else turned
+            middle, frame = _screw(body, stride * way, ends, share / stride)
+        return float(np.linalg.norm(body.centre_end - middle)) + body.radius * angle_between(body.frame_end, frame)
 
     @staticmethod
     def _stopped_at(body: Body, way: np.ndarray, went: np.ndarray, turned: np.ndarray) -> float:
@@ -520,6 +536,34 @@ def _share(went: np.ndarray, way: np.ndarray) -> float:
     """How much of a way was gone, 0..1."""
     square = float(way @ way)
     return min(max(float(went @ way) / square, 0.0), 1.0) if square > 0.0 else 1.0
+
+
+def _off_parabola(body: Body, went: np.ndarray, dt: float) -> float:
+    """By how much (m/s) a body that was stopped in flight, after a way (3,), has another velocity than it may have.
+
+    It has a part of its kick, by which its energy is what gravity made it on the way that it went.
+    """
+    square = float(body.kick @ body.kick)
+    missing = body.kicked - body.v1
+    if square == 0.0:
+        return float(np.linalg.norm(missing))
+    part = float(missing @ body.kick) / square
+    off = float(np.linalg.norm(missing - part * body.kick))
+    off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
+    unfallen = float(body.kick @ (body.kicked - 0.5 * body.kick)) - float(body.kick @ went) / dt
+    gained = 0.5 * float(body.v1 @ body.v1 - body.kicked @ body.kicked) + unfallen
+    # The straight way cuts off the summit: what has not the energy for where it is there neither rises nor falls.
+    gained -= max(unfallen - 0.5 * float(body.kick @ body.kicked) ** 2 / square, 0.0)
+    speed = float(np.linalg.norm(body.kicked) + np.linalg.norm(body.kick))
+    # a place is known to an ulp of its coordinates
+    known = 4e-16 * float(np.abs(body.centre).max()) * float(np.sqrt(square)) / dt
+    return off + max(abs(gained) - known, 0.0) / speed
+
+
+def _strides(share: float) -> list[float]:
+    """Steps that a share of a way may have been gone in: the whole, or what is left when that is halved a few times,
+    as it is for bodies that come forward hardly at all."""
+    return [2.0**-k for k in range(HALVINGS) if k == 0 or 2.0**-k >= share * (1.0 - 1e-9)]
 
 
 def _screw(body: Body, way: np.ndarray, turned: np.ndarray, u: float) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridge.separation import near_features, near_pairs, pair_distances, winding
+from bridge.separation import ends_beside, near_features, near_pairs, pair_distances, winding
 from bridge.verify.history import History
 from bridge.verify.motions import Pose, Way, relative_speed
 
@@ -21,6 +21,8 @@ FINEST = 2.0**-10
 SLOPE = 0.5
 """A pair of near points is no contact where a surface beside it comes nearer by a steeper slope than this, rad. The
 engine drops what slopes less; what is kept here and not there only makes the certificates milder."""
+SQUARE = 1e-6
+"""Slope, rad, of the nearest point of an edge to the end of a segment beside it: rounding."""
 SAME = 1e-9
 """Share of the size of a triangle within which a point lies on it."""
 CHUNK = 20_000
@@ -249,10 +251,14 @@ def contact_points(
     are rounded by; the points are then on the rounded surfaces.
     """
     first, second = near_features(s, t, reach + sum(rounding))
+    ends, edges = ends_beside(s, t, reach + sum(rounding))
+    others, sides = ends_beside(t, s, reach + sum(rounding))
+    first, second = np.concatenate([first, ends, sides]), np.concatenate([second, edges, others])
+    beside = np.repeat([0, 1, 2], [len(first) - len(ends) - len(others), len(ends), len(others)])
     way = second - first
     gap = np.linalg.norm(way, axis=1)
     some = gap > 0.0
-    first, second, way, gap = first[some], second[some], way[some], gap[some]
+    first, second, way, gap, beside = first[some], second[some], way[some], gap[some], beside[some]
     if len(gap) == 0:
         return None
     size = float(np.ptp(np.concatenate([s, t]).reshape(-1, 3), axis=0).max())
@@ -260,10 +266,11 @@ def contact_points(
     _, rows = np.unique(rounded, axis=0, return_index=True)
     first, second, normal, gap = first[rows], second[rows], (way / gap[:, None])[rows], gap[rows]
     on = SAME * size
-    slope = np.maximum(
-        _slopes(np.unique(s, axis=0), first, normal, on), _slopes(np.unique(t, axis=0), second, -normal, on)
-    )
-    good = slope <= np.sin(SLOPE)
+    mine, other = _slopes(np.unique(s, axis=0), first, normal, on), _slopes(np.unique(t, axis=0), second, -normal, on)
+    slope = np.maximum(mine, other)
+    # an end of a segment is near what is square to it only
+    askew = np.choose(beside[rows], (0.0 * slope, other, mine)) > SQUARE
+    good = (slope <= np.sin(SLOPE)) & ~askew
     if not good.any():
         return None
     first, second, normal = first[good], second[good], normal[good]

@@ -96,27 +96,27 @@ class ToolCertificates:
         if largest > 0.0:
             self.cone.judge(tick, float(off.max()) / largest, CONE)
 
-    def _on_surface(self, body: int, point: np.ndarray, pose: Pose) -> float:
-        """Distance of a point of the scene from the surface of a body, m; inf where it is far from it."""
-        triangles, rounding = self._history.shapes[body].triangles, self._history.shapes[body].rounding
+    def _off_triangles(self, body: int, point: np.ndarray, pose: Pose) -> float:
+        """Distance of a point of the scene from the triangles of a body, m; inf where it is far from them."""
+        triangles = self._history.shapes[body].triangles
         local = (point - pose.position) @ pose.rotation
         if body not in self._bounds:
             self._bounds[body] = (triangles.min(axis=1), triangles.max(axis=1))
         low, high = self._bounds[body]
-        margin = float(self._history.world["eps_safety"]) + rounding
+        margin = float(self._history.world["eps_safety"])
         near = np.flatnonzero(np.all((local >= low - margin) & (local <= high + margin), axis=1))
         if len(near) == 0:
             return np.inf
-        spots = np.broadcast_to(local, (len(near), 3, 3)).copy()
-        return abs(float(pair_distances(spots, triangles[near]).min()) - rounding)
+        return float(pair_distances(np.broadcast_to(local, (len(near), 3, 3)).copy(), triangles[near]).min())
 
     def _judge_place(self, row: int, contact: Any, start: Pose) -> None:
         history = self._history
         body = int(contact["body_id"])
         stands = history.pose(body, row - 1 if body in history.moving else row)
         point, normal = np.array(contact["point"]), np.array(contact["normal"])
-        off = self._on_surface(body, point, stands)
-        off = max(off, self._on_surface(history.tool, point + contact["gap"] * normal, start))
+        # of a round body a contact is as far from its core as its radius, along the normal
+        off = self._off_triangles(body, point - history.shapes[body].rounding * normal, stands)
+        off = max(off, self._off_triangles(history.tool, point + contact["gap"] * normal, start))
         off = max(off, abs(float(np.linalg.norm(normal)) - 1.0) * float(contact["gap"]))
         size = float(np.abs(point).max()) + history.shapes[body].radius + history.shapes[history.tool].radius
         self.contacts.judge(history.ticks[row], off, PLACED * size, history.names[body])

@@ -1,5 +1,7 @@
 """What verifying is made of, each against an answer from elsewhere."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import trimesh
@@ -7,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from bridge.separation import triangles_distance
+from bridge.verify.bodies import _off_parabola
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import Cone, explain, tangents
 from bridge.verify.motions import Pose, relative_speed, turned_freely, way
@@ -171,6 +174,50 @@ def test_near_points_of_round_bodies_are_on_their_surfaces():
     assert points is not None and len(points.gap) == 1 and points.gap[0] == pytest.approx(5e-5, rel=1e-9)
     assert np.allclose(points.first[0], middle + radius * np.array([2.0, 3.0, 6.0]) / 7.0)
     assert np.allclose(points.second - points.first, 5e-5 * points.normal)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-4])
+def test_capsules_side_by_side_are_near_at_both_ends_of_where_they_overlap(tilt: float):
+    """Along one another, and along the edge of a box, where no face lies below their ends."""
+    radius, gap = 0.02, 5e-5
+    turn = Rotation.from_rotvec([0.0, tilt, 0.0]).as_matrix()
+    axis = np.array([(-0.04, 0.0, 0.0), (0.04, 0.0, 0.0), (0.04, 0.0, 0.0)])
+    over = axis @ turn.T + (0.03, 0.0, 2.0 * radius + gap)
+    points = contact_points(axis[None], over[None], 1e-4, (radius, radius))
+    assert points is not None and points.first[:, 0].min() == pytest.approx(-0.01, abs=1e-5)
+    assert points.first[:, 0].max() == pytest.approx(0.04, abs=1e-5) and np.allclose(
+        points.normal[:, 2], 1.0, atol=1e-6
+    )
+    assert np.allclose(points.gap, gap - tilt * (points.first[:, 0] - 0.03), atol=1e-9)
+
+    box = box_triangles(0.3, 0.1, 0.1)
+    beside = axis @ turn.T + (0.0, 0.05 + (radius + gap) / np.sqrt(2.0), 0.05 + (radius + gap) / np.sqrt(2.0))
+    points = contact_points(box, np.broadcast_to(beside, (len(box), 3, 3)).copy(), 1e-4, (0.0, radius))
+    assert points is not None and np.allclose(points.first[:, 1:], 0.05, atol=1e-12)
+    assert points.first[:, 0].min() == pytest.approx(-0.04, abs=1e-5)
+    assert points.first[:, 0].max() == pytest.approx(0.04, abs=1e-5)
+    turned = contact_points(np.broadcast_to(beside, (len(box), 3, 3)).copy(), box, 1e-4, (radius, 0.0))
+    assert turned is not None and np.allclose(np.sort(turned.gap), np.sort(points.gap), atol=1e-15)
+
+
+@pytest.mark.parametrize("up", [-0.5, 0.3, 0.0])
+def test_what_is_stopped_in_flight_has_the_speed_of_its_height(up: float):
+    """The speed of a stone thrown from where it was, by Torricelli; no other one, nor one aside."""
+    dt, gravity = 1e-3, np.array([0.0, 0.0, -9.81])
+    start = np.array([0.2, 0.1, up])
+    kick = dt * gravity
+    went = 0.4 * dt * (start + 0.5 * kick)
+    rise = np.sqrt(up**2 + 2.0 * gravity[2] * went[2]) * (1.0 if up > 0.0 else -1.0)
+
+    def off(velocity: np.ndarray) -> float:
+        body = SimpleNamespace(kick=kick, kicked=start + kick, v1=velocity, centre=np.array([0.1, 0.0, 0.2]))
+        return _off_parabola(body, went, dt)  # type: ignore[arg-type]
+
+    stopped = np.array([0.2, 0.1, rise])
+    assert off(stopped) < 1e-15
+    assert 0.99e-6 < off(stopped + (1e-6, 0.0, 0.0)) < 2.1e-6, "itself, and at most as much by its energy"
+    assert off(stopped + (0.0, 0.0, 1e-4)) > 1e-7 and off(stopped - (0.0, 0.0, 1e-4)) > 1e-7
+    assert off(start + kick) > 1e-5 and off(start) > 1e-5
 
 
 def test_a_certificate_counts_and_keeps_the_worst():
