@@ -33,7 +33,7 @@ def free_inertia(body: "PlacedMesh", least_bounce: float) -> np.void:
     """BODY_INERTIA of a free body; least_bounce: its rest speed, m/s.
 
     Raises:
-        SceneError: naming the body, for a mesh that is no closed solid and has no inertia given.
+        SceneError: naming the body, for a mesh that is no closed solid and has no inertia given, and one too thin.
     """
     config = body.config
     tensor = config.inertia_tensor
@@ -48,15 +48,18 @@ def free_inertia(body: "PlacedMesh", least_bounce: float) -> np.void:
                 "`centre_of_mass` and `inertia`"
             ) from None
         mass, centre, tensor = solid.mass, solid.centre, solid.inertia
-    return body_inertia(
-        mass,
-        tensor,
-        centre.tolist(),
-        linear_drag=config.linear_drag,
-        angular_drag=config.angular_drag,
-        restitution=config.restitution,
-        rest_speed=least_bounce,
-    )
+    try:
+        return body_inertia(
+            mass,
+            tensor,
+            centre.tolist(),
+            linear_drag=config.linear_drag,
+            angular_drag=config.angular_drag,
+            restitution=config.restitution,
+            rest_speed=least_bounce,
+        )
+    except ValueError as error:
+        raise SceneError(f"body {body.name!r} has no inertia to move freely with: {error}") from None
 
 
 def tool_inertia(mesh: "PreparedMesh", mass: float) -> np.void:

@@ -129,12 +129,16 @@ class Body:
     @cached_property
     def turning(self) -> np.ndarray:
         """Angular velocity that contacts are solved for, rad/s: the mean one without them, and what they change."""
-        given = self.angular(self.solved - self.spin_kicked)
+        return self.turning_freely + self.angular(self.solved - self.spin_kicked)
+
+    @cached_property
+    def turning_freely(self) -> np.ndarray:
+        """Mean angular velocity without contacts, rad/s."""
         if np.ptp(self.moments) > ROUNDING * self.moments.max():
             turned = turned_freely(self.frame, self.moments, self.spin_kicked, self._dt)
             if turned is not None:
-                return Rotation.from_matrix(turned @ self.frame.T).as_rotvec() / self._dt + given
-        return self.angular(self.spin_kicked) + given
+                return Rotation.from_matrix(turned @ self.frame.T).as_rotvec() / self._dt
+        return self.angular(self.spin_kicked)
 
 
 @dataclass
@@ -396,18 +400,19 @@ class BodyCertificates:
         friction = max(self._friction(contact, "friction_static"), self._friction(contact, "friction_kinetic"))
         return Cone(columns.reshape(-1, 3), friction)
 
-    def _moves(self, body: int, point: np.ndarray, row: int, bodies: dict[int, Body]) -> tuple[np.ndarray, np.ndarray]:
-        """Velocity of a point of a body by its solve, and before the tick with its kick."""
+    def _moves(self, body: int, point: np.ndarray, row: int, bodies: dict[int, Body]) -> tuple[np.ndarray, ...]:
+        """Velocity of a point of a body by its solve, before the tick with its kick, and as it would turn in it."""
         history = self._history
         if body in bodies:
             one = bodies[body]
             arm = point - one.centre
-            return one.v1 + cross(one.turning, arm), one.kicked + cross(one.angular(one.spin_kicked), arm)
+            before = one.kicked + cross(one.angular(one.spin_kicked), arm)
+            return one.v1 + cross(one.turning, arm), before, one.kicked + cross(one.turning_freely, arm)
         if body in history.kinematic:
             state = history.state(body, row)
             velocity = state["linear"] + cross(state["angular"], point - history.pose(body, row - 1).position)
-            return velocity, velocity
-        return np.zeros(3), np.zeros(3)
+            return velocity, velocity, velocity
+        return np.zeros(3), np.zeros(3), np.zeros(3)
 
     def _restrict(self, row: int, tick: int, where: str, problem: "Problem", bodies: dict[int, Body]) -> bool:
         """Judge the velocities at contacts; leave in the cones what may push by them. True: something bounces."""
@@ -447,8 +452,9 @@ class BodyCertificates:
 
     def _comes_fast(self, row: int, contact: Contact, bodies: dict[int, Body]) -> bool:
         """May a contact come together fast enough to bounce, at whatever instant of the tick?"""
-        before = self._moves(contact.second, contact.q, row, bodies)[1]
-        coming = -float((before - self._moves(contact.first, contact.p, row, bodies)[1]) @ contact.normal)
+        two = self._moves(contact.second, contact.q, row, bodies)
+        one = self._moves(contact.first, contact.p, row, bodies)
+        coming = max(-float((two[k] - one[k]) @ contact.normal) for k in (1, 2))
         kicks = [
             bodies[body].kick @ contact.normal if body in bodies else 0.0 for body in (contact.first, contact.second)
         ]

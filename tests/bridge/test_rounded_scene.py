@@ -70,6 +70,11 @@ def test_tables_hold_the_core_and_the_radius():
     assert assembly.triangle_count == 12
 
 
+def test_a_capsule_too_thin_to_have_moments_is_refused():
+    said = refused(body("capsule", "a", [1e-9, 1.0], more=FREELY) + TOOL)
+    assert said.startswith("body 'a' has no inertia to move freely with: principal moments of inertia must be positive")
+
+
 def test_the_box_of_a_scene_is_that_of_its_surfaces():
     """Which the default distances are shares of: a capsule that lies along x, 0.2 x 0.1 x 0.1 m."""
     turned = f"pose.orientation = [0, {math.sqrt(0.5)!r}, 0, {math.sqrt(0.5)!r}]\n"
