@@ -25,9 +25,23 @@ ALONE = {
 """Files with processes or clocks of their own, like all of tests/system: they get the machine to themselves."""
 
 
+def wants_the_machine(path: Path) -> bool:
+    """Whether the tests of a file are marked `alone`."""
+    return path.stem in ALONE or path.parent.name == "system"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Who asks for one part of the tests by its mark need not import the files of the other part."""
+    parts = {"alone": True, "not alone": False}
+    asked = parts.get(config.option.markexpr)
+    if asked is not None and collection_path.name.startswith("test_") and wants_the_machine(collection_path) != asked:
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.stem in ALONE or item.path.parent.name == "system":
+        if wants_the_machine(item.path):
             item.add_marker(pytest.mark.alone)
 
 
