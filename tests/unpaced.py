@@ -43,8 +43,11 @@ class _Unpaced:
 
 
 def is_recorder(pid: int) -> bool:
-    """Whether the process is a recorder."""
-    return b"bridge.log.recorder" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    """Whether the process is there and a recorder."""
+    try:
+        return b"bridge.log.recorder" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return False
 
 
 def unpaced_hand(daemon: DaemonProcess, kind: str, **options: Any) -> HandReport:

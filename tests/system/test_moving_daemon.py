@@ -113,6 +113,12 @@ def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_bas
         assert read_log(path).records["tick"][0] >= begins
 
 
+def second_reads(ring: RingReader, first: int) -> bool:
+    """Whether another recorder than the first one has read something."""
+    others = [row for row in ring.readers() if row["pid"] != first and row["position"] > 0]
+    return any(is_recorder(row["pid"]) for row in others)
+
+
 def test_bodies_fall_while_nobody_is_there_and_a_new_recorder_goes_on(tmp_path, short_base):
     """Free clocking, no client: gravity does not wait for one. Poses on the state socket are those of the log."""
     path = tmp_path / "a.mcap"
@@ -125,7 +131,11 @@ def test_bodies_fall_while_nobody_is_there_and_a_new_recorder_goes_on(tmp_path, 
             recorder = next(row["pid"] for row in ring.readers() if is_recorder(row["pid"]))
             time.sleep(1.2)
             os.kill(recorder, signal.SIGKILL)
-            time.sleep(2.5)
+            deadline = time.monotonic() + 15.0
+            while not second_reads(ring, recorder):
+                assert time.monotonic() < deadline, "the recorder was not started again"
+                time.sleep(0.02)
+            time.sleep(0.5)
         seen = []
         while socket.poll(100) and len(seen) < 30:
             seen.append(msgpack.unpackb(socket.recv()))
