@@ -25,7 +25,7 @@ ALONE = {
 """Files with processes or clocks of their own, like all of tests/system: they get the machine to themselves."""
 
 
-def wants_the_machine(path: Path) -> bool:
+def is_alone(path: Path) -> bool:
     """Whether the tests of a file are marked `alone`."""
     return path.stem in ALONE or path.parent.name == "system"
 
@@ -34,14 +34,14 @@ def pytest_ignore_collect(collection_path, config):
     """Who asks for one part of the tests by its mark need not import the files of the other part."""
     parts = {"alone": True, "not alone": False}
     asked = parts.get(config.option.markexpr)
-    if asked is not None and collection_path.name.startswith("test_") and wants_the_machine(collection_path) != asked:
+    if asked is not None and collection_path.name.startswith("test_") and is_alone(collection_path) != asked:
         return True
     return None
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if wants_the_machine(item.path):
+        if is_alone(item.path):
             item.add_marker(pytest.mark.alone)
 
 
