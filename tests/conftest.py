@@ -19,15 +19,29 @@ settings.register_profile("explore")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 ALONE = {
-    *("test_children", "test_cli", "test_client", "test_control", "test_demo", "test_doctor", "test_hands"),
+    *("test_children", "test_cli_processes", "test_client", "test_control", "test_demo", "test_doctor", "test_hands"),
     *("test_log_play", "test_mailbox", "test_publisher", "test_realtime", "test_ring", "test_runtime", "test_servo"),
 }
 """Files with processes or clocks of their own, like all of tests/system: they get the machine to themselves."""
 
 
+def is_alone(path: Path) -> bool:
+    """Whether the tests of a file are marked `alone`."""
+    return path.stem in ALONE or path.parent.name == "system"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Who asks for one part of the tests by its mark need not import the files of the other part."""
+    parts = {"alone": True, "not alone": False}
+    asked = parts.get(config.option.markexpr)
+    if asked is not None and collection_path.name.startswith("test_") and is_alone(collection_path) != asked:
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.stem in ALONE or item.path.parent.name == "system":
+        if is_alone(item.path):
             item.add_marker(pytest.mark.alone)
 
 

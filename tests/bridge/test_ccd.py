@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import environment
+from command_line import called, environment
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
@@ -126,10 +126,10 @@ def test_the_command_answers_people_programs_and_in_pictures(tmp_path):
     assert ((red > 120) & (red > blue + 60) & (red > green + 30)).sum() > 500
     assert (blue > red + 25).sum() > 500
     assert ((red > 150) & (green < 70) & (blue < 80)).sum() > 5
-    done = run(tmp_path, *boxes, *way, "--json")
+    done = called(tmp_path, "ccd", *boxes, *way, "--json")
     answer = json.loads(done.stdout)
     assert done.returncode == 0 and answer["found"] and 0.0 < answer["time"] < 0.5
     assert answer["second"] == "pybullet_data:duck.obj" and answer["second_feature"]["face"] < 4212
     assert {"point", "normal", "gap", "work", "position", "orientation", "gap_at_start"} <= set(answer)
-    done = run(tmp_path, *boxes, *way, "--units", "5", "--json")
+    done = called(tmp_path, "ccd", *boxes, *way, "--units", "5", "--json")
     assert done.returncode == 1 and json.loads(done.stdout)["truncated"]

@@ -1,5 +1,6 @@
 """Compiled kernels of other sources are never met: the promise of re-execution rests on it."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -94,6 +95,7 @@ def test_the_hash_follows_every_import_wherever_it_stands(tmp_path):
     def hashed(changed: str = "") -> str:
         kernel_cache._source.cache_clear()
         kernel_cache._imported.cache_clear()
+        kernel_cache.module_hash.cache_clear()
         for name, text in texts.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,6 +105,32 @@ def test_the_hash_follows_every_import_wherever_it_stands(tmp_path):
     first = hashed()
     assert hashed() == first
     assert [name for name in texts if hashed(name) == first] == ["rtcore/e.py"]
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import a.b, c as d  # (all of it\n", {"a.b", "c"}),
+        ("import a; from b import c\n", {"a", "b", "b.c"}),
+        ("def f():\n    from a import (\n        b as c,  # one\n        d,\n    )\n", {"a", "a.b", "a.d"}),
+        ("from a import (  # (1) that is where\n    b,\n)\n", {"a", "a.b"}),
+        ("from a import(b)\nx = 1\n", {"a", "a.b"}),
+        ("from a \\\n    import b, \\\n    c\nimport \\\n    d\n", {"a", "a.b", "a.c", "d"}),
+        ('"""A text.\n\nimport what you need, or\nfrom here (all):\n"""\nimport a\n', {"a"}),
+        ("from . import a\nfrom .b import c\n", set()),
+    ],
+)
+def test_the_lines_that_import_are_found(source, names):
+    assert set(kernel_cache.imported_names(source.encode())) == names
+
+
+def test_no_import_of_the_project_escapes():
+    """By the syntax tree of each whole file: an import that shares its line with something before it would."""
+    paths = [path for part in kernel_cache._PACKAGES for path in (kernel_cache.ROOT / part).rglob("*.py")]
+    assert len(paths) > 300
+    for path in paths:
+        source = path.read_bytes()
+        assert set(kernel_cache._names(ast.parse(source))) <= set(kernel_cache.imported_names(source)), path
 
 
 def test_choose_respects_the_user_and_replaces_what_a_parent_process_chose(own, monkeypatch):

@@ -299,20 +299,6 @@ def test_clean_end_leaves_nothing_behind():
             assert not os.path.exists(f"/dev/shm/{daemon.runtime.shared_name(kind)}")
 
 
-def test_duration_ends_it():
-    with DaemonProcess(duration=0.5) as daemon:
-        daemon.wait_ready()
-        assert daemon.wait() == ExitCode.OK
-
-
-def test_anyone_may_shut_it_down():
-    with DaemonProcess() as daemon:
-        daemon.wait_ready()
-        with RawClient(daemon.facts["endpoints"]) as client:
-            assert client.request("shutdown")["ok"]
-        assert daemon.wait() == ExitCode.OK
-
-
 def test_killed_servo_ends_everything_with_its_code():
     with DaemonProcess() as daemon:
         daemon.wait_ready()
@@ -341,10 +327,10 @@ def test_killed_supervisor_makes_the_servo_ramp_down_and_end():
         releasing = (records["output"]["state"] == EngagementState.RELEASING).sum()
         assert releasing <= RAMP_FAULT_MS + 1
         assert all(gone(pid) for pid in pids.values())
-        # What it left does not hinder a successor.
-        with DaemonProcess(base=daemon.base) as successor:
+        # What it left does not hinder a successor, which ends when its duration is over.
+        with DaemonProcess(base=daemon.base, duration=0.5) as successor:
             successor.wait_ready()
-            assert successor.stop() == ExitCode.OK
+            assert successor.wait() == ExitCode.OK
 
 
 def test_log_that_cannot_be_written_is_said_before_the_first_tick():
@@ -396,7 +382,7 @@ def test_tcp_port_in_use_is_said_before_anything_starts():
             assert f"the device socket cannot use 127.0.0.1:{port}" in daemon.stderr()
 
 
-def test_tcp_serves_like_ipc():
+def test_tcp_serves_like_ipc_and_anyone_may_shut_it_down():
     import socket
 
     with socket.socket() as probe:
@@ -408,7 +394,9 @@ def test_tcp_serves_like_ipc():
         with RawClient(daemon.facts["endpoints"]) as client:
             assert press(client)[-1]["wrench"][2] > 1.0
             client.own("release")
-        assert daemon.stop() == ExitCode.OK
+        with RawClient(daemon.facts["endpoints"]) as stranger:
+            assert stranger.request("shutdown")["ok"]
+        assert daemon.wait() == ExitCode.OK
 
 
 def test_memory_does_not_grow_while_ticking(running):

@@ -38,11 +38,12 @@ def daemon():
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
             try:
                 deadline = time.monotonic() + 240.0
-                status = [sys.executable, "-m", "bridge.cli", "status"]
-                while subprocess.run(status, cwd=ROOT, env=environment, capture_output=True).returncode != 0:
+                while not (directory / "run" / "default" / "endpoints.json").exists():
                     assert process.poll() is None, (directory / "output").read_text()
                     assert time.monotonic() < deadline, "no daemon after 240 s"
-                    time.sleep(0.2)
+                    time.sleep(0.02)
+                status = [sys.executable, "-m", "bridge.cli", "status"]
+                assert subprocess.run(status, cwd=ROOT, env=environment, capture_output=True).returncode == 0
                 yield environment
             finally:
                 process.terminate()

@@ -13,9 +13,9 @@ import pytest
 import trimesh
 from daemons import DaemonProcess, late_recorder
 from scipy.spatial.transform import Rotation
+from unpaced import unpaced_hand
 
 from bridge.client import Client
-from bridge.hands import run_hand
 from bridge.log.reader import read_log
 from bridge.log.reexec import reexecute
 from bridge.recordings import read_recording
@@ -98,12 +98,12 @@ def test_a_mesh_tool_pressed_by_hands_never_touches_and_repeats(tmp_path, short_
         daemon.wait_ready()
         with Client(daemon.name) as client:
             tool = client.describe()["scene"]["tool"]
-        scripted = run_hand("scripted", daemon=daemon.name, script=script)
+        scripted = unpaced_hand(daemon, "scripted", script=script)
         with Client(daemon.name) as client:
             between_hands = client.status()["newest"]["tick"]
         with late_recorder(daemon, late):
             placed = {"recording": piece(2.5), "body": "bunny", "extent": 0.1, "depth": 0.04}
-            recorded = run_hand("recorded", daemon=daemon.name, **placed)
+            recorded = unpaced_hand(daemon, "recorded", **placed)
         assert daemon.stop() == 0
     assert (scripted.ended, recorded.ended) == ("finished", "finished")
     assert scripted.force_peak > 3.0 and recorded.force_peak > 1.0

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import zmq
 from daemons import DaemonProcess, late_recorder
+from unpaced import is_recorder, unpaced_hand
 
-from bridge.hands import run_hand
 from bridge.log.reader import read_log
 from bridge.log.reexec import reexecute
 from bridge.ring import RingReader
@@ -89,9 +89,9 @@ def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_bas
     whole, late = tmp_path / "whole.mcap", tmp_path / "late.mcap"
     with start(short_base, clocking="triggered", log=str(whole)) as daemon:
         script = short_base / "script.toml"
-        assert run_hand("scripted", daemon=daemon.name, script=script).ended == "finished"
+        assert unpaced_hand(daemon, "scripted", script=script).ended == "finished"
         with late_recorder(daemon, late):
-            again = run_hand("scripted", daemon=daemon.name, script=script)
+            again = unpaced_hand(daemon, "scripted", script=script)
         assert again.ended == "finished"
         assert daemon.stop() == 0
         assert daemon.summary()["compiles"] == 0
@@ -113,6 +113,12 @@ def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_bas
         assert read_log(path).records["tick"][0] >= begins
 
 
+def second_reads(ring: RingReader, first: int) -> bool:
+    """Whether another recorder than the first one has read something."""
+    others = [row for row in ring.readers() if row["pid"] != first and row["position"] > 0]
+    return any(is_recorder(row["pid"]) for row in others)
+
+
 def test_bodies_fall_while_nobody_is_there_and_a_new_recorder_goes_on(tmp_path, short_base):
     """Free clocking, no client: gravity does not wait for one. Poses on the state socket are those of the log."""
     path = tmp_path / "a.mcap"
@@ -122,10 +128,14 @@ def test_bodies_fall_while_nobody_is_there_and_a_new_recorder_goes_on(tmp_path, 
         socket.set(zmq.SUBSCRIBE, b"")
         socket.connect(daemon.facts["endpoints"]["state"])
         with RingReader(daemon.runtime.ring_path, register=False) as ring:
-            recorder = next(row["pid"] for row in ring.readers() if _is_recorder(row["pid"]))
+            recorder = next(row["pid"] for row in ring.readers() if is_recorder(row["pid"]))
             time.sleep(1.2)
             os.kill(recorder, signal.SIGKILL)
-            time.sleep(2.5)
+            deadline = time.monotonic() + 15.0
+            while not second_reads(ring, recorder):
+                assert time.monotonic() < deadline, "the recorder was not started again"
+                time.sleep(0.02)
+            time.sleep(0.5)
         seen = []
         while socket.poll(100) and len(seen) < 30:
             seen.append(msgpack.unpackb(socket.recv()))
@@ -146,8 +156,3 @@ def test_bodies_fall_while_nobody_is_there_and_a_new_recorder_goes_on(tmp_path, 
         assert [body["position"] for body in message["bodies"]] == log.bodies[row]["position"].tolist()
         compared += 1
     assert compared > 10
-
-
-def _is_recorder(pid: int) -> bool:
-    with open(f"/proc/{pid}/cmdline", "rb") as file:
-        return b"bridge.log.recorder" in file.read()

@@ -11,8 +11,8 @@ import pybullet_data
 import pytest
 import trimesh
 from daemons import DaemonProcess
+from unpaced import unpaced_hand
 
-from bridge.hands import run_hand
 from bridge.log.reader import read_log
 from bridge.log.reexec import reexecute
 from tools.passage import distance_to_triangles, passages, tip_path
@@ -81,7 +81,7 @@ def test_recorded_hand_never_passes(scene, recording, tmp_path, short_base):
     with DaemonProcess(scene=config, base=short_base, log=str(log_path)) as daemon:
         daemon.wait_ready()
         placed = {"recording": bag, "body": "thing", "extent": EXTENT, "depth": chosen["depth"]}
-        seen = run_hand("recorded", daemon=daemon.name, **placed)
+        seen = unpaced_hand(daemon, "recorded", **placed)
         assert daemon.stop() == 0
     assert seen.force_peak > 1.0, "the hand never pressed: the check would mean nothing"
 
