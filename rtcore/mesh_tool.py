@@ -13,7 +13,7 @@ from rtcore.collision.front import DRIFT, ROUNDING, coherent_contact
 from rtcore.collision.near_features import list_again, list_near, round_off
 from rtcore.collision.overlap import place_pair
 from rtcore.collision.pair_contacts import update_pair_contacts
-from rtcore.collision.pair_slots import match_pairs
+from rtcore.collision.pair_slots import match_pairs, rounding_of
 from rtcore.collision.pair_state import move_front, move_on, reset_front
 from rtcore.dynamics.constrained import constrain, load_movers
 from rtcore.dynamics.groups import group_of, join_near
@@ -270,7 +270,7 @@ def _ask_pair(
         return units
     copy_motion(scratch.relative.first, state.motions[first])
     copy_motion(scratch.relative.second, state.motions[second])
-    query.separation = model.world[0].eps_alert + _rounding_of(model, first, second)
+    query.separation = model.world[0].eps_alert + rounding_of(model, first, second)
     query.limit = times[group]
     query.units = units
     # fmt: off
@@ -283,13 +283,6 @@ def _ask_pair(
         report.degraded |= DEGRADED_SWEEP
     times[group] = min(times[group], hit.time)
     return max(units - hit.units_used, 0)
-
-
-@inner
-def _rounding_of(model: tuple, first: int, second: int) -> float:
-    """What the distance of the surfaces of two bodies is less than that of their meshes, m; the tool has none."""
-    rounding = model.bodies[first].rounding
-    return rounding + model.bodies[second].rounding if second < len(model.bodies) else rounding
 
 
 @inner

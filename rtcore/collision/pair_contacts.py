@@ -14,7 +14,7 @@ from rtcore.collision.contact_set import choose_contacts
 from rtcore.collision.features import along
 from rtcore.collision.near_features import list_near, round_off
 from rtcore.collision.overlap import place_pair
-from rtcore.collision.pair_slots import drop_contacts
+from rtcore.collision.pair_slots import drop_contacts, rounding_of
 from rtcore.kernels import inlined, inner
 from rtcore.motion import still, velocity_field
 from rtcore.spatial import (
@@ -86,7 +86,7 @@ def _carry(model: tuple, state: tuple, pair: Any) -> None:
     first = state.poses[pair.first]
     second = state.poses[pair.second]
     turn = quaternion(first.orientation)
-    rounding = model.bodies[pair.first].rounding + model.bodies[pair.second].rounding
+    rounding = rounding_of(model, pair.first, pair.second)
     ball = model.bodies[pair.first].ball != 0
     kept = 0
     for i in range(pair.count):

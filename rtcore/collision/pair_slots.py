@@ -41,6 +41,13 @@ def drop_contacts(pair: Any, count: int) -> None:
 
 
 @kernel
+def rounding_of(model: tuple, first: int, second: int) -> float:
+    """By how much the surfaces of two bodies are nearer than their meshes, m; the tool, behind the bodies, has none."""
+    rounding = model.bodies[first].rounding
+    return rounding + model.bodies[second].rounding if second < len(model.bodies) else rounding
+
+
+@kernel
 def match_pairs(model: tuple, pairs: tuple, broad: tuple) -> bool:
     """Bring the table of pairs up to date with what the broad phase found; False where it has no room for all.
 

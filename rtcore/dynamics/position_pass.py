@@ -18,6 +18,7 @@ from typing import Any
 
 from rtcore import motion as screws
 from rtcore.collision.features import FACE
+from rtcore.collision.pair_slots import rounding_of
 from rtcore.dynamics.contact_rows import gap_of, is_tool_alone, newton_iterations, rows_of_island
 from rtcore.kernels import inlined, inner, kernel
 from rtcore.solvers import newton
@@ -201,7 +202,7 @@ def contact_path(model: tuple, state: tuple, i: int, report: Any) -> tuple[float
     two = state.motions[place.second]
     if one.kind == screws.STILL and two.kind == screws.STILL:
         return 0.0, gap_of(state, place, report)
-    rounding = model.bodies[place.first].rounding
+    rounding = rounding_of(model, place.first, place.second)
     if place.pair < 0:
         contact = report.contacts[place.row]
         key = state.contact_memory[0].rows[place.row]
@@ -215,7 +216,6 @@ def contact_path(model: tuple, state: tuple, i: int, report: Any) -> tuple[float
         p = _begins(one, vector(touch.point_first))
         q = _begins(two, vector(touch.point_second))
         n = _normal_at_end(model, one, two, normal, touch)
-        rounding += model.bodies[place.second].rounding
     slow, _ = screws.velocity_field(one, 0.0, p)
     fast, _ = screws.velocity_field(two, 0.0, q)
     way = subtract(screws.point(two, 1.0, q), screws.point(one, 1.0, p))
