@@ -5,9 +5,8 @@ So the balance of a tool without mass can be looked at in lengths: it goes by
 
     way* = way to the goal + sum of displacements,     turn* = turn to the goal + k / k_r sum of arm x displacement + m,
 
-and less far where it is stopped, or beside it by what the position pass opens; the moments m are those
-of :mod:`bridge.verify.moments`. Of a tool with mass the log does not
-hold the velocity; only its contacts are judged.
+and less far where it is stopped, or beside it by what the position pass opens; the moments m are those of
+:mod:`bridge.verify.moments`. Of a tool with mass the log does not hold the velocity; only its contacts are judged.
 """
 
 from typing import Any
@@ -37,7 +36,8 @@ SHORT = 4.0
 RESIDUAL = 1.01e-8
 """Natural-map residual: the tolerance of the tick's solver, and rounding."""
 MOVING = 1e-5
-"""The same beside bodies that move: the mean velocities that a tick is solved for are known to second order only."""
+"""The same beside bodies that move: the mean velocities that a tick is solved for are known to second order only. Where
+there are moments, too: those that belong to pushes that the solver left undone by its tolerance are farther off."""
 
 
 class ToolCertificates:
@@ -221,7 +221,8 @@ class ToolCertificates:
             min(_natural_map(r, rho * u, mu) for mu in each)
             for r, u, each in zip(pushes, motions, frictions, strict=True)
         ]
-        for k, limit in enumerate(tool_limits(history, contacts)):
+        limits = tool_limits(history, contacts)
+        for k, limit in enumerate(limits):
             lever = levers[k]
             spin = dt * self._spin(row, int(contacts["body_id"][k]))
             if limit.any() and lever > 0.0:
@@ -234,7 +235,7 @@ class ToolCertificates:
         most = max(float(np.linalg.norm(motions)), float(np.linalg.norm(unpushed)))
         size = max(float(np.linalg.norm(pushes)), rho * most)
         if size > 0.0:
-            bar = MOVING if history.moving else RESIDUAL
+            bar = MOVING if history.moving or limits.any() else RESIDUAL
             self.residual.judge(history.ticks[row], float(np.linalg.norm(rests)) / size, bar)
 
     @staticmethod

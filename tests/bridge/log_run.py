@@ -135,12 +135,17 @@ def run_ticks(count: int) -> Run:
 
 def run_moving(count: int, torsional: float = 0.0, rolling: float = 0.0) -> Run:
     """Ticks in which a tool pushes one box of a heap; torsional, rolling: friction moments, m."""
-    return _run(scene(torsional, rolling), START, _pushes(count), count)
+    return run_pushed(scene(torsional, rolling), count)
 
 
 def run_rounded(count: int, torsional: float = 0.0, rolling: float = 0.0) -> Run:
     """Ticks in which a tool pushes a ball among capsules and balls; torsional, rolling: friction moments, m."""
-    return _run(round_scene(torsional, rolling), START, _pushes(count), count)
+    return run_pushed(round_scene(torsional, rolling), count)
+
+
+def run_pushed(model: Model, count: int) -> Run:
+    """Ticks in which the tool of a scene goes along :func:`moving_scene.push_goal`."""
+    return _run(model, START, _pushes(count), count)
 
 
 def _pushes(count: int) -> Iterator[np.ndarray]:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log_run import Run, log_of, run_moving, run_rounded
+from log_run import Run, log_of, run_moving, run_pushed, run_rounded
+from moving_scene import EDGE, EPS, TURNING, box
 
 from bridge.verify.judgement import Verification, verify
+from rtcore.geometry.tree import build_tree
+from rtcore.model import ModelBuilder
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER
 
 TICKS = 420
@@ -99,6 +102,25 @@ def test_boxes_that_resist_turning_pass(tmp_path: Path, torsional: float, rollin
     assert not failed(result), str(result)
     judged = {each.name: each.ticks for each in result.certificates}
     assert judged["cone"] > 100 and judged["complementarity"] > 50 and judged["tool residual"] > 20
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_tool_that_turns_against_what_stands_is_judged_by_its_moments(tmp_path: Path, factor: float):
+    """A ball stands in its way; by other coefficients the pushes do not belong to the springs."""
+    builder = ModelBuilder()
+    cube = builder.add_mesh(*build_tree(*box(EDGE, EDGE, EDGE)))
+    point = builder.add_mesh(*build_tree(np.zeros((1, 3)), np.zeros((1, 3), np.int64)))
+    resists = {"torsional_friction": TORSIONAL, "rolling_friction": ROLLING}
+    builder.add_body(point, (0.0, 0.003, 0.02), rounding=RADIUS, friction_static=0.5, friction_kinetic=0.4, **resists)
+    model = builder.build(0.0, (0.0, 0.0, 0.0), *EPS, tool_mesh_id=cube, turning=TURNING)
+    run = run_pushed(model, 300)
+    model.bodies["torsional"] *= factor
+    model.bodies["rolling"] *= factor
+    result = verify(log_of(tmp_path / "run.mcap", run), every=3)
+    judged = {each.name: each for each in result.certificates}
+    assert judged["tool residual"].ticks > 20
+    wrong = set(failed(result))
+    assert "tool residual" in wrong if factor != 1.0 else not wrong, str(result)
 
 
 def test_a_ball_slows_down_by_the_formula(run: Run):
