@@ -53,10 +53,10 @@ def scene(torsional: float = 0.0, rolling: float = 0.0) -> Model:
     return builder.build(0.0, (0.0, 0.0, 0.0), *EPS, tool_mesh_id=cube_id, turning=TURNING, gravity=(0.0, 0.0, -9.81))
 
 
-def round_scene() -> Model:
+def round_scene(torsional: float = 0.0, rolling: float = 0.0) -> Model:
     """A table, a free ball and capsule that lie on it, a free ball that bounces, a ball that stands, one that pushes.
 
-    The tool is a box; it pushes the first ball along :func:`push_goal`.
+    The tool is a box; it pushes the first ball along :func:`push_goal`. torsional, rolling: friction moments of all, m.
     """
     builder = ModelBuilder()
     table_id, cube_id = (builder.add_mesh(*build_tree(*box(*size))) for size in ((0.4, 0.4, 0.04), (EDGE, EDGE, EDGE)))
@@ -67,15 +67,16 @@ def round_scene() -> Model:
     ball = body_inertia(0.05, np.diag([0.4 * 0.05 * radius**2] * 3), restitution=0.6)
     pill = body_inertia(0.05, np.diag([1.4e-5, 1.4e-5, 5e-6]))
     low = radius + EPS[1]
-    builder.add_body(table_id, (0.0, 0.0, -0.02), friction_static=0.5, friction_kinetic=0.4)
-    builder.add_body(point_id, (0.0, 0.0, low), kind=FREE, inertia=ball, rounding=radius)
-    builder.add_body(segment_id, (0.06, 0.005, low), (half, 0.0, 0.0, half), kind=FREE, inertia=pill, rounding=radius)
-    builder.add_body(
-        point_id, (0.04, 0.06, 0.03), kind=FREE, inertia=ball, velocity=(0, -0.3, 0, 0, 40, 9), rounding=0.01
-    )
-    builder.add_body(point_id, (0.1, 0.0, 0.015), rounding=0.02)
-    rolling = (-0.05, 0.0, 0.0, 0.0, -5.0, 0.0)
-    builder.add_body(point_id, (0.12, 0.1, low), kind=KINEMATIC, velocity=rolling, rounding=radius)
+    resists = {"torsional_friction": torsional, "rolling_friction": rolling}
+    pills = {"inertia": pill, "rounding": radius, **resists}
+    thrown = {"inertia": ball, "velocity": (0, -0.3, 0, 0, 40, 9), "rounding": 0.01, **resists}
+    carried = {"velocity": (-0.05, 0.0, 0.0, 0.0, -5.0, 0.0), "rounding": radius, **resists}
+    builder.add_body(table_id, (0.0, 0.0, -0.02), friction_static=0.5, friction_kinetic=0.4, **resists)
+    builder.add_body(point_id, (0.0, 0.0, low), kind=FREE, inertia=ball, rounding=radius, **resists)
+    builder.add_body(segment_id, (0.06, 0.005, low), (half, 0.0, 0.0, half), kind=FREE, **pills)
+    builder.add_body(point_id, (0.04, 0.06, 0.03), kind=FREE, **thrown)
+    builder.add_body(point_id, (0.1, 0.0, 0.015), rounding=0.02, **resists)
+    builder.add_body(point_id, (0.12, 0.1, low), kind=KINEMATIC, **carried)
     return builder.build(0.0, (0.0, 0.0, 0.0), *EPS, tool_mesh_id=cube_id, turning=TURNING, gravity=(0.0, 0.0, -9.81))
 
 

@@ -13,8 +13,9 @@ from scipy.spatial.transform import Rotation
 
 from bridge.energy import energy_of_bodies
 from bridge.verify.certificate import Certificate
-from bridge.verify.fit import Cone, explain, tangents
+from bridge.verify.fit import Cone, Limit, explain, tangents
 from bridge.verify.history import History
+from bridge.verify.moments import coefficients, pushed_turn, resisted, spring_ratio, tool_limits
 from bridge.verify.motions import Pose, angle_between, cross, turned_freely
 from bridge.verify.motions import way as screw
 from bridge.verify.near import Meeting, Points
@@ -165,7 +166,14 @@ class Problem:
     bar: float
     """m/s"""
     work: float
-    """J, of what the tool pushed, which has been taken off"""
+    """J, of what the tool pushed, which has been taken off, and the most that its moments may have done"""
+    resisting: list[tuple[Contact, Cone]]
+    """The tool's contacts by which it also gave moments, as much as what they are known to push allows"""
+
+    @property
+    def all_cones(self) -> list[Cone]:
+        """Of what is looked for."""
+        return [*self.cones, *(cone for _, cone in self.resisting)]
 
 
 class BodyCertificates:
@@ -318,7 +326,7 @@ class BodyCertificates:
             problem = self._problem(row, members, contacts, bodies)
             work = problem.work
             brakes = _braking(members, history.gravity) if stopped else []
-            rest, _ = explain([*problem.cones, *brakes], problem.right)
+            rest, _ = explain([*problem.all_cones, *brakes], problem.right)
             self.impulses.judge(tick, _fastest(rest, members), problem.bar, where)
         if stopped or cut:
             why = "bodies were stopped" if stopped else "work was cut short"
@@ -338,7 +346,7 @@ class BodyCertificates:
         if bounces:
             self.complementarity.leave("something bounces")
         else:
-            rest, _ = explain(problem.cones, problem.right)
+            rest, _ = explain(problem.all_cones, problem.right)
             self.complementarity.judge(tick, _fastest(rest, members), problem.bar, where)
         if driven:
             for certificate in self._energies:
@@ -355,23 +363,27 @@ class BodyCertificates:
             [one.weighted(one.mass * (one.v1 - one.kicked), one.solved - one.spin_kicked) for one in members]
         )
         changes = max(one.speed(part) for one, part in zip(members, right, strict=True))
-        work, known = self._pushed_by_tool(row, bodies, right, place)
+        work, known, resisting = self._pushed_by_tool(row, bodies, right, place)
         used = [contact for contact in contacts if not (known and contact.second == history.tool)]
         resting = any(not one.v1.any() and not one.w1.any() for one in members)
         bar = EXPLAINED * changes + resting * 3.0 * RESTING * float(history.world["eps_alert"]) / history.dt
         bar += ROUNDING * max(float(np.linalg.norm(one.v0)) for one in members) + TINY
-        return Problem(right.ravel(), [self._cone(contact, bodies, place) for contact in used], used, bar, work)
+        cones = [self._cone(contact, bodies, place) for contact in used]
+        return Problem(right.ravel(), cones, used, bar, work, resisting)
 
     def _pushed_by_tool(
         self, row: int, bodies: dict[int, Body], right: np.ndarray, place: dict[int, int]
-    ) -> tuple[float, bool]:
-        """Take what the tool's logged contacts pushed off the right side: (the work of it, J, whether it is known)."""
+    ) -> tuple[float, bool, list[tuple[Contact, Cone]]]:
+        """Take what the tool's logged contacts pushed off the right side: (the work of it, J, whether it is known, the
+        contacts that gave moments). The work holds the most that moments can do."""
         history = self._history
         pull = float(history.pull[row])
         if pull <= 0.0 or not history.has_mesh:
-            return 0.0, False
+            return 0.0, False, []
         work = 0.0
-        for contact in history.report["contacts"][row][: int(history.report["contact_count"][row])]:
+        resisting = []
+        contacts = history.report["contacts"][row][: int(history.report["contact_count"][row])]
+        for contact, limit in zip(contacts, tool_limits(history, contacts), strict=True):
             body = int(contact["body_id"])
             if body not in place:
                 continue
@@ -380,7 +392,18 @@ class BodyCertificates:
             arm = np.array(contact["point"]) - one.centre
             right[place[body]] -= one.weighted(push, cross(arm, push))
             work += float(push @ (one.v1 + cross(one.turning, arm)))
-        return work, True
+            if limit.any():
+                point, normal, gap = np.array(contact["point"]), np.array(contact["normal"]), float(contact["gap"])
+                touch = Contact(body, history.tool, point, point + gap * normal, normal, gap, 0.0)
+                cone = self._cone(touch, bodies, place)
+                cone.total = max(-float(push @ normal), 0.0)
+                cone.columns[:, 0] = 0.0  # the push itself is taken off
+                cone.limits[0].radius = 0.0
+                resisting.append((touch, cone))
+                along = float(one.turning @ normal)
+                across = float(np.linalg.norm(one.turning - along * normal))
+                work += pull * history.dt * float(limit @ (abs(along), across))
+        return work, True, resisting
 
     def _friction(self, contact: Contact, name: str) -> float:
         one = float(self._history.model.bodies[name][contact.first])
@@ -390,15 +413,20 @@ class BodyCertificates:
 
     def _cone(self, contact: Contact, bodies: dict[int, Body], place: dict[int, int]) -> Cone:
         axes = np.stack([contact.normal, *tangents(contact.normal)])
-        columns = np.zeros((len(place), 6, 3))
+        torsional, rolling = coefficients(self._history, contact.first, contact.second)
+        columns = np.zeros((len(place), 6, 6 if max(torsional, rolling) > 0.0 else 3))
         for body, point, sign in ((contact.first, contact.p, -1.0), (contact.second, contact.q, 1.0)):
             if body in place:
                 one = bodies[body]
-                for k in range(3):
-                    push = sign * axes[k]
-                    columns[place[body], :, k] = one.weighted(push, cross(point - one.centre, push))
+                for k in range(columns.shape[2]):
+                    axis = sign * axes[k % 3]
+                    if k < 3:
+                        columns[place[body], :, k] = one.weighted(axis, cross(point - one.centre, axis))
+                    else:
+                        columns[place[body], :, k] = one.weighted(np.zeros(3), axis)
         friction = max(self._friction(contact, "friction_static"), self._friction(contact, "friction_kinetic"))
-        return Cone(columns.reshape(-1, 3), friction)
+        limits = [Limit(friction), Limit(torsional), Limit(rolling)]
+        return Cone(columns.reshape(-1, columns.shape[2]), limits[: columns.shape[2] // 2])
 
     def _moves(self, body: int, point: np.ndarray, row: int, bodies: dict[int, Body]) -> tuple[np.ndarray, ...]:
         """Velocity of a point of a body by its solve, before the tick with its kick, and as it would turn in it."""
@@ -436,19 +464,51 @@ class BodyCertificates:
             if speed * dt > SLIP * allowed:
                 one, two = tangents(contact.normal)
                 side = -np.array([slip @ one, slip @ two]) / speed
-                cone = Cone(
-                    cone.columns,
-                    cone.friction,
-                    np.array(
-                        [
-                            [1.0, *(self._friction(contact, name) * side)]
-                            for name in ("friction_static", "friction_kinetic")
-                        ]
-                    ),
-                )
+                names = ("friction_static", "friction_kinetic")
+                cone.limits[0].points = np.array([self._friction(contact, name) * side for name in names])
+            if cone.columns.shape[1] > 3:
+                self._oppose(contact, cone, self._spins(row, contact, bodies))
             keep.append(cone)
         problem.cones = keep
+        turn = self._tool_turn(row, bodies) if problem.resisting and not bounces else None
+        for contact, cone in problem.resisting:
+            if turn is not None:
+                self._oppose(contact, cone, turn / dt + self._spins(row, contact, bodies))
         return bounces
+
+    def _oppose(self, contact: Contact, cone: Cone, spin: np.ndarray) -> None:
+        """Let moments act against a relative angular velocity (3,), rad/s, alone where there is some."""
+        axes = np.stack([contact.normal, *tangents(contact.normal)])
+        # the length by which they move things as friction does: nearly twice the radius of a ball
+        lever = float(np.sqrt(1.5) * np.linalg.norm(cone.columns[:, 1:3]) / np.linalg.norm(cone.columns[:, 3:]))
+        least = SLIP * CLOSED * float(self._history.world["eps_safety"]) / (self._history.dt * lever)
+        w = axes @ spin
+        for limit, part in zip(cone.limits[1:], (w[:1], w[1:]), strict=True):
+            size = float(np.linalg.norm(part))
+            if size > least:
+                limit.points = -limit.radius / size * part[None]
+
+    def _spins(self, row: int, contact: Contact, bodies: dict[int, Body]) -> np.ndarray:
+        """Relative angular velocity at a contact by the solve, rad/s; a tool counts as at rest."""
+        return self._turning(contact.second, row, bodies) - self._turning(contact.first, row, bodies)
+
+    def _turning(self, body: int, row: int, bodies: dict[int, Body]) -> np.ndarray:
+        if body in bodies:
+            return bodies[body].turning
+        if body in self._history.kinematic:
+            return np.array(self._history.state(body, row)["angular"])
+        return np.zeros(3)
+
+    def _tool_turn(self, row: int, bodies: dict[int, Body]) -> np.ndarray | None:
+        """By how much the solve turns the tool in the tick, rotation vector; None: a log does not tell."""
+        history = self._history
+        if float(history.model.inertias["mass"][history.tool]) > 0.0:
+            return None
+        contacts = history.report["contacts"][row][: int(history.report["contact_count"][row])]
+        turns = history.dt * np.array([self._turning(int(body), row, bodies) for body in contacts["body_id"]])
+        limits = tool_limits(history, contacts)
+        ratio = spring_ratio(history, row)
+        return resisted(pushed_turn(history, row), ratio, np.array(contacts["normal"]), limits, turns)[0]
 
     def _comes_fast(self, row: int, contact: Contact, bodies: dict[int, Body]) -> bool:
         """May a contact come together fast enough to bounce, at whatever instant of the tick?"""
@@ -532,9 +592,9 @@ def _braking(members: list[Body], gravity: np.ndarray) -> list[Cone]:
         if not one.v1.any() and not one.w1.any():
             taken = [*np.eye(6), *-np.eye(6)]
         for push in taken:
-            columns = np.zeros((len(members), 6, 3))
+            columns = np.zeros((len(members), 6, 1))
             columns[k, :, 0] = push
-            found.append(Cone(columns.reshape(-1, 3), 0.0))
+            found.append(Cone(columns.reshape(-1, 1)))
     return found
 
 

@@ -3,10 +3,10 @@
 What each contact pushes stands in the log as the displacement that it gives the tip, push = stiffness x displacement.
 So the balance of a tool without mass can be looked at in lengths: it goes by
 
-    way* = way to the goal + sum of displacements,     turn* = turn to the goal + k / k_r sum of arm x displacement,
+    way* = way to the goal + sum of displacements,     turn* = turn to the goal + k / k_r sum of arm x displacement + m,
 
-and less far where it is stopped, or beside it by what the position pass opens. Of a tool with mass the log does not
-hold the velocity; only its contacts are judged.
+and less far where it is stopped, or beside it by what the position pass opens; the moments m are those of
+:mod:`bridge.verify.moments`. Of a tool with mass the log does not hold the velocity; only its contacts are judged.
 """
 
 from typing import Any
@@ -19,6 +19,7 @@ from bridge.verify.bodies import Body
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import tangents
 from bridge.verify.history import History
+from bridge.verify.moments import resisted, spring_ratio, tool_limits, within
 from bridge.verify.motions import Pose, cross, pose_of
 from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SOLVER, DEGRADED_SWEEP
 
@@ -35,7 +36,8 @@ SHORT = 4.0
 RESIDUAL = 1.01e-8
 """Natural-map residual: the tolerance of the tick's solver, and rounding."""
 MOVING = 1e-5
-"""The same beside bodies that move: the mean velocities that a tick is solved for are known to second order only."""
+"""The same beside bodies that move: the mean velocities that a tick is solved for are known to second order only. Where
+there are moments, too: those that belong to pushes that the solver left undone by its tolerance are farther off."""
 
 
 class ToolCertificates:
@@ -121,13 +123,16 @@ class ToolCertificates:
         size = float(np.abs(point).max()) + history.shapes[body].radius + history.shapes[history.tool].radius
         self.contacts.judge(history.ticks[row], off, PLACED * size, history.names[body])
 
-    def _spring_ratio(self, row: int) -> float:
-        """k / k_r of the springs that pull and turn the tool, in the scene, 1/m^2."""
-        history = self._history
-        pull = float(history.pull[row])
-        twist = float(history.settings["rotational_stiffness"]) * float(history.scale[row])
-        twist = max(twist, float(history.world["turning"]) * pull)
-        return pull / twist if twist > 0.0 else 0.0
+    def _resisted(
+        self, row: int, contacts: np.ndarray, turn: np.ndarray, ratio: float, bounces: bool
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """(turn (3,) with the moments of its contacts, these (k, 3)); None: the log does not tell what they oppose."""
+        limits = tool_limits(self._history, contacts)
+        free = np.isin(contacts["body_id"], self._history.free) & limits.any(axis=1)
+        if free.any() and (bounces or self._history.report["stopped"][row] > 0):
+            return None
+        turns = self._history.dt * np.array([self._spin(row, int(body)) for body in contacts["body_id"]])
+        return resisted(turn, ratio, np.array(contacts["normal"]), limits, turns)
 
     def _judge_balance(self, row: int, contacts: np.ndarray, start: Pose, bounces: bool) -> None:
         history = self._history
@@ -137,9 +142,15 @@ class ToolCertificates:
         end = history.pose(history.tool, row)
         push = contacts["displacement"]
         arms = contacts["point"] + contacts["gap"][:, None] * contacts["normal"] - start.position
-        ratio = self._spring_ratio(row)
+        ratio = spring_ratio(history, row)
         way = goal.position - start.position + push.sum(axis=0)
         turn = _turn(start, goal) + ratio * np.cross(arms, push).sum(axis=0)
+        with_moments = self._resisted(row, contacts, turn, ratio, bounces)
+        if with_moments is None:
+            for certificate in (self.balance, self.residual):
+                certificate.leave("moments beside what was stopped or bounces are not told")
+            return
+        turn, moments = with_moments
         went, turned = end.position - start.position, _turn(start, end)
         reach = history.shapes[history.tool].radius + float(np.linalg.norm(history.shapes[history.tool].centre))
         # one share of both
@@ -161,26 +172,34 @@ class ToolCertificates:
         elif bounces:
             self.residual.leave("something bounces")
         else:
-            self._judge_residual(row, contacts, arms, way, turn)
+            self._judge_residual(row, contacts, arms, way, turn, moments)
 
     def _judge_residual(
-        self, row: int, contacts: np.ndarray, arms: np.ndarray, way: np.ndarray, turn: np.ndarray
+        self,
+        row: int,
+        contacts: np.ndarray,
+        arms: np.ndarray,
+        way: np.ndarray,
+        turn: np.ndarray,
+        moments: np.ndarray,
     ) -> None:
         """|r - P(r - rho (u + mu |u_t| n))| over the tool's contacts, in lengths, by the largest of the terms.
 
         rho is 1 / mean of the diagonal of W, as the solvers have it. Whether friction is static or kinetic in a tick is
-        not logged; the better of the two counts.
+        not logged; the better of the two counts. Moments count likewise, |m - P(m - rho l^2 w)| / l with the length l
+        that makes their part of the diagonal of W that of their contact.
         """
         history = self._history
         world, dt = history.world, history.dt
         pull = float(history.pull[row]) * dt * dt
-        ratio = self._spring_ratio(row)
+        ratio = spring_ratio(history, row)
         motions, pushes, unpushed, mobility, frictions = [], [], [], [], []
-        free, freely = self._free_way(contacts, arms, way, turn, ratio)
+        levers = []
+        free, freely = self._free_way(contacts, arms, way, turn - ratio * moments.sum(axis=0), ratio)
         for contact, arm in zip(contacts, arms, strict=True):
             body, point, normal = int(contact["body_id"]), np.array(contact["point"]), np.array(contact["normal"])
             axes = np.stack([normal, *tangents(normal)])
-            velocity, mobile = self._other_side(row, body, point, axes)
+            velocity, mobile, turnable = self._other_side(row, body, point, axes)
             u = axes @ (way + cross(turn, arm) - dt * velocity)
             room = float(contact["gap"] - world["eps_safety"])
             room = room if room > DEADBAND * world["eps_safety"] else 0.0
@@ -194,6 +213,7 @@ class ToolCertificates:
                 1.0 + ratio * float(np.sum(cross(arm, axis) ** 2)) + pull * m
                 for axis, m in zip(axes, mobile, strict=True)
             ]
+            levers.append(np.sqrt(sum(mobility[-3:]) / (3.0 * ratio + pull * turnable)) if ratio > 0.0 else 0.0)
             properties = history.model.bodies[body]
             frictions.append([float(properties[name]) for name in ("friction_static", "friction_kinetic")])
         rho = 1.0 / float(np.mean(mobility))
@@ -201,10 +221,21 @@ class ToolCertificates:
             min(_natural_map(r, rho * u, mu) for mu in each)
             for r, u, each in zip(pushes, motions, frictions, strict=True)
         ]
+        limits = tool_limits(history, contacts)
+        for k, limit in enumerate(limits):
+            lever = levers[k]
+            spin = dt * self._spin(row, int(contacts["body_id"][k]))
+            if limit.any() and lever > 0.0:
+                w, moment = turn - spin, moments[k]
+                moved = within(moment - rho * lever**2 * w, np.array(contacts["normal"][k]), limit)
+                rests.append(float(np.linalg.norm(moment - moved)) / lever)
+                pushes.append(moment / lever)
+                motions.append(lever * w)
+                unpushed.append(lever * (freely - spin))
         most = max(float(np.linalg.norm(motions)), float(np.linalg.norm(unpushed)))
         size = max(float(np.linalg.norm(pushes)), rho * most)
         if size > 0.0:
-            bar = MOVING if history.moving else RESIDUAL
+            bar = MOVING if history.moving or limits.any() else RESIDUAL
             self.residual.judge(history.ticks[row], float(np.linalg.norm(rests)) / size, bar)
 
     @staticmethod
@@ -215,18 +246,29 @@ class ToolCertificates:
         push = contacts["displacement"]
         return way - push.sum(axis=0), turn - ratio * np.cross(arms, push).sum(axis=0)
 
-    def _other_side(self, row: int, body: int, point: np.ndarray, axes: np.ndarray) -> tuple[np.ndarray, list[float]]:
-        """Velocity of a point of a body by the solve, m/s, and how much impulses along three axes move it, 1/kg."""
+    def _other_side(
+        self, row: int, body: int, point: np.ndarray, axes: np.ndarray
+    ) -> tuple[np.ndarray, list[float], float]:
+        """Velocity of a point of a body by the solve, m/s, how much impulses along three axes move it, 1/kg, and how
+        much impulsive moments about all three turn it, 1/(kg m^2)."""
         history = self._history
         if body in history.free:
             one = Body(history, body, row)
             arm = point - one.centre
             mobile = [float(np.sum(one.weighted(axis, cross(arm, axis)) ** 2)) for axis in axes]
-            return one.v1 + cross(one.turning, arm), mobile
+            return one.v1 + cross(one.turning, arm), mobile, float(np.sum(1.0 / one.moments))
         if body in history.kinematic:
             state = history.state(body, row)
-            return state["linear"] + cross(state["angular"], point - history.pose(body, row - 1).position), [0.0] * 3
-        return np.zeros(3), [0.0] * 3
+            velocity = state["linear"] + cross(state["angular"], point - history.pose(body, row - 1).position)
+            return velocity, [0.0] * 3, 0.0
+        return np.zeros(3), [0.0] * 3, 0.0
+
+    def _spin(self, row: int, body: int) -> np.ndarray:
+        """Angular velocity of a body by the solve, rad/s."""
+        history = self._history
+        if body in history.free:
+            return Body(history, body, row).turning
+        return np.array(history.state(body, row)["angular"]) if body in history.kinematic else np.zeros(3)
 
     def _judge_tip(self, row: int, contacts: np.ndarray) -> None:
         """A sphere tip: it stands, or slips, at goal + displacements."""

@@ -133,14 +133,19 @@ def run_ticks(count: int) -> Run:
     return _run(wavy_model(), (0.0, 0.0, 0.02), inputs(count), count)
 
 
-def run_moving(count: int) -> Run:
-    """Ticks in which a tool pushes one box of a heap."""
-    return _run(scene(), START, _pushes(count), count)
+def run_moving(count: int, torsional: float = 0.0, rolling: float = 0.0) -> Run:
+    """Ticks in which a tool pushes one box of a heap; torsional, rolling: friction moments, m."""
+    return run_pushed(scene(torsional, rolling), count)
 
 
-def run_rounded(count: int) -> Run:
-    """Ticks in which a tool pushes a ball among capsules and balls."""
-    return _run(round_scene(), START, _pushes(count), count)
+def run_rounded(count: int, torsional: float = 0.0, rolling: float = 0.0) -> Run:
+    """Ticks in which a tool pushes a ball among capsules and balls; torsional, rolling: friction moments, m."""
+    return run_pushed(round_scene(torsional, rolling), count)
+
+
+def run_pushed(model: Model, count: int) -> Run:
+    """Ticks in which the tool of a scene goes along :func:`moving_scene.push_goal`."""
+    return _run(model, START, _pushes(count), count)
 
 
 def _pushes(count: int) -> Iterator[np.ndarray]:

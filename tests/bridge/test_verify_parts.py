@@ -11,7 +11,8 @@ from scipy.spatial.transform import Rotation
 from bridge.separation import triangles_distance
 from bridge.verify.bodies import _off_parabola
 from bridge.verify.certificate import Certificate
-from bridge.verify.fit import Cone, explain, tangents
+from bridge.verify.fit import Cone, Limit, explain, tangents
+from bridge.verify.moments import resisted
 from bridge.verify.motions import Pose, relative_speed, turned_freely, way
 from bridge.verify.near import contact_points
 
@@ -23,7 +24,7 @@ def box_triangles(*size: float) -> np.ndarray:
 
 def test_an_impulse_in_its_cone_is_explained_and_the_rest_is_the_distance_from_it():
     """One contact of a unit mass: what is left is the distance from the cone, which has a closed form."""
-    cone = Cone(np.eye(3), 0.5)
+    cone = Cone(np.eye(3), [Limit(0.5)])
     rest, push = explain([cone], np.array([1.0, 0.3, 0.39]))
     assert np.linalg.norm(rest) < 1e-12 and push[0] == pytest.approx([1.0, 0.3, 0.39])
     outside = np.array([1.0, 0.0, 2.0])
@@ -37,12 +38,12 @@ def test_an_impulse_in_its_cone_is_explained_and_the_rest_is_the_distance_from_i
 def test_what_is_left_is_the_least_for_several_contacts(seed: int):
     """Against a general minimiser over the round cones, which can only come from above."""
     random = np.random.default_rng(seed)
-    cones = [Cone(random.normal(size=(6, 3)), float(random.uniform(0.1, 1.0))) for _ in range(3)]
+    cones = [Cone(random.normal(size=(6, 3)), [Limit(float(random.uniform(0.1, 1.0)))]) for _ in range(3)]
     right = random.normal(size=6)
     rest, pushes = explain(cones, right)
     least = float(rest @ rest)
     for cone, push in zip(cones, pushes, strict=True):
-        assert np.linalg.norm(push[1:]) <= cone.friction * push[0] * (1.0 + 1e-9) + 1e-12
+        assert np.linalg.norm(push[1:]) <= cone.limits[0].radius * push[0] * (1.0 + 1e-9) + 1e-12
     assert np.allclose(right - sum(c.columns @ p for c, p in zip(cones, pushes, strict=True)), rest, atol=1e-12)
 
     def size(x: np.ndarray) -> float:
@@ -50,7 +51,10 @@ def test_what_is_left_is_the_least_for_several_contacts(seed: int):
         return float(left @ left)
 
     limits = [
-        {"type": "ineq", "fun": lambda x, k=k: cones[k].friction * x[3 * k] - np.hypot(x[3 * k + 1], x[3 * k + 2])}
+        {
+            "type": "ineq",
+            "fun": lambda x, k=k: cones[k].limits[0].radius * x[3 * k] - np.hypot(x[3 * k + 1], x[3 * k + 2]),
+        }
         for k in range(3)
     ]
     start = np.tile([1.0, 0.01, 0.01], 3)
@@ -59,11 +63,89 @@ def test_what_is_left_is_the_least_for_several_contacts(seed: int):
     # No push that is allowed lessens it: the proof that it is the least.
     for cone in cones:
         pull = cone.columns.T @ rest
-        assert pull[0] + cone.friction * np.linalg.norm(pull[1:]) <= 1e-6
+        assert pull[0] + cone.limits[0].radius * np.linalg.norm(pull[1:]) <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_moments_share_the_normal_force_of_their_contact(seed: int):
+    """Friction, spinning and rolling of two contacts, against a general minimiser and by the pulls that are left."""
+    random = np.random.default_rng(seed)
+    radii = random.uniform(0.1, 1.0, size=(2, 3))
+    cones = [Cone(random.normal(size=(9, 6)), [Limit(float(x)) for x in each]) for each in radii]
+    right = random.normal(size=9)
+    rest, pushes = explain(cones, right)
+    for (mu, spin, roll), push in zip(radii, pushes, strict=True):
+        assert np.hypot(*push[1:3]) <= mu * push[0] * (1.0 + 1e-9) + 1e-12
+        assert abs(push[3]) <= spin * push[0] * (1.0 + 1e-9) + 1e-12
+        assert np.hypot(*push[4:6]) <= roll * push[0] * (1.0 + 1e-9) + 1e-12
+    assert np.allclose(right - sum(c.columns @ p for c, p in zip(cones, pushes, strict=True)), rest, atol=1e-12)
+    for (mu, spin, roll), cone in zip(radii, cones, strict=True):
+        pull = cone.columns.T @ rest
+        assert pull[0] + mu * np.hypot(*pull[1:3]) + spin * abs(pull[3]) + roll * np.hypot(*pull[4:6]) <= 1e-6
+
+    def size(x: np.ndarray) -> float:
+        left = right - sum(c.columns @ p for c, p in zip(cones, x.reshape(-1, 6), strict=True))
+        return float(left @ left)
+
+    def room(x: np.ndarray) -> np.ndarray:
+        x = x.reshape(-1, 6)
+        sizes = np.column_stack([np.hypot(x[:, 1], x[:, 2]), np.abs(x[:, 3]), np.hypot(x[:, 4], x[:, 5])])
+        return (radii * x[:, :1] - sizes).ravel()
+
+    start = np.tile([1.0, 0.01, 0.01, 0.01, 0.01, 0.01], 2)
+    limits = [{"type": "ineq", "fun": room}]
+    found = minimize(size, start, constraints=limits, method="SLSQP", options={"maxiter": 500, "ftol": 1e-14})
+    assert float(rest @ rest) <= size(found.x) + 1e-7
+
+
+def test_moments_of_a_known_force_are_bounded_by_it():
+    """A force of 2 N allows moments of 2 x 0.3 and 2 x 0.1 N m, no more, and its own columns are not looked at."""
+    columns = np.concatenate([np.zeros((3, 3)), np.eye(3)], axis=1)
+    cone = Cone(columns, [Limit(0.0), Limit(0.3), Limit(0.1)], 2.0)
+    rest, push = explain([cone], np.array([-0.5, 0.1, 0.1]))
+    assert np.linalg.norm(rest) < 1e-12 and push[0] == pytest.approx([2.0, 0.0, 0.0, -0.5, 0.1, 0.1])
+    rest, push = explain([cone], np.array([0.7, 0.3, 0.4]))
+    assert rest == pytest.approx([0.1, 0.18, 0.24], rel=1e-3) and push[0][0] == pytest.approx(2.0, rel=1e-3)
+    # Where it slides they are what they are.
+    cone.limits[1] = Limit(0.3, np.array([[-0.3]]))
+    rest, _ = explain([cone], np.array([0.6, 0.0, 0.0]))
+    assert rest == pytest.approx([1.2, 0.0, 0.0], rel=1e-3, abs=1e-9)
+
+
+def test_moments_of_the_tool_are_those_that_oppose_its_spin():
+    """One contact by hand: it holds, it slides about the normal only, it slides as a whole."""
+    normal, limit, ratio = np.array([[0.0, 0.0, 1.0]]), np.array([[2e-6, 3e-6]]), 1e3
+    body = np.array([[1e-3, 0.0, 0.0]])
+    turn, moments = resisted(np.array([2e-3, 0.0, 1e-3]), ratio, normal, limit, body)
+    assert turn == pytest.approx(body[0], abs=1e-12) and moments[0] == pytest.approx([-1e-6, 0.0, -1e-6])
+    turn, moments = resisted(np.array([2e-3, 0.0, 5e-3]), ratio, normal, limit, body)
+    assert turn == pytest.approx([1e-3, 0.0, 3e-3], abs=1e-12) and moments[0] == pytest.approx([-1e-6, 0.0, -2e-6])
+    turn, moments = resisted(np.array([5e-3, 3e-3, -5e-3]), ratio, normal, limit, body)
+    assert moments[0] == pytest.approx(3e-6 * np.array([-0.8, -0.6, 0.0]) + [0.0, 0.0, 2e-6])
+    assert turn == pytest.approx([5e-3, 3e-3, -5e-3] + 1e3 * moments[0])
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-4, 1.0])
+def test_one_turn_of_the_tool_belongs_to_several_resisting_contacts(apart: float):
+    """By the condition of each contact, its moments the nearest to what would hold, however near axes are."""
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        normals = random.normal(size=3) + apart * random.normal(size=(4, 3))
+        normals /= np.linalg.norm(normals, axis=1)[:, None]
+        wanted, bodies, ratio = 1e-2 * random.normal(size=3), 1e-3 * random.normal(size=(4, 3)), 1e4
+        limits = 1e-6 * np.abs(random.normal(size=(4, 2))) * random.choice([0.0, 1.0, 10.0], size=(4, 2))
+        turn, moments = resisted(wanted, ratio, normals, limits, bodies)
+        assert turn == pytest.approx(wanted + ratio * moments.sum(axis=0), abs=1e-15)
+        for normal, limit, body, moment in zip(normals, limits, bodies, moments, strict=True):
+            moved = moment - (turn - body) / ratio
+            along, across = (moved @ normal) * normal, moved - (moved @ normal) * normal
+            along *= min(1.0, limit[0] / np.linalg.norm(along))
+            across *= min(1.0, limit[1] / np.linalg.norm(across))
+            assert ratio * np.linalg.norm(moment - along - across) < 1e-8 * np.abs(wanted).max()
 
 
 def test_edges_alone_may_push_where_a_contact_slides():
-    sliding = Cone(np.eye(3), 0.5, np.array([[1.0, -0.5, 0.0]]))
+    sliding = Cone(np.eye(3), [Limit(0.5, np.array([[-0.5, 0.0]]))])
     rest, _ = explain([sliding], np.array([2.0, -1.0, 0.0]))
     assert np.linalg.norm(rest) < 1e-12
     rest, _ = explain([sliding], np.array([2.0, 0.0, 0.0]))
