@@ -547,7 +547,8 @@ def _share(went: np.ndarray, way: np.ndarray) -> float:
 def _off_parabola(body: Body, went: np.ndarray, dt: float) -> float:
     """By how much (m/s) a body that was stopped in flight, after a way (3,), has another velocity than it may have.
 
-    It has a part of its kick, by which its energy is what gravity made it on the way that it went.
+    It has a part of its kick, by which its energy is what gravity made it on the way that it went: below 0 or above 1
+    where its screw, which begins beside its straight way where it turns, has led it farther than that would.
     """
     square = float(body.kick @ body.kick)
     missing = body.kicked - body.v1
@@ -555,7 +556,10 @@ def _off_parabola(body: Body, went: np.ndarray, dt: float) -> float:
         return float(np.linalg.norm(missing))
     part = float(missing @ body.kick) / square
     off = float(np.linalg.norm(missing - part * body.kick))
-    off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
+    # energy leaves two velocities along the kick: of a body that a screw took beyond its parabola the nearer one counts
+    other = 2.0 * float(body.kicked @ body.kick) / square - part
+    if abs(part) > abs(other) * (1.0 + 1e-9) + 1e-12:
+        off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
     unfallen = float(body.kick @ (body.kicked - 0.5 * body.kick)) - float(body.kick @ went) / dt
     gained = 0.5 * float(body.v1 @ body.v1 - body.kicked @ body.kicked) + unfallen
     # The straight way cuts off the summit: what has not the energy for where it is there neither rises nor falls.

@@ -234,3 +234,30 @@ def test_a_certificate_counts_and_keeps_the_worst():
     assert least.passed and least.worst["tick"] == 2
     least.judge(3, 0.5, 1.0)
     assert least.failed == 1
+
+
+@pytest.mark.parametrize(
+    ("rises", "went", "ends"),
+    [
+        (0.0012819, -4.932e-6, -np.sqrt(0.0012819**2 + 2 * 9.81 * 4.932e-6)),  # fell more than on its parabola
+        (0.0101143, 5.381e-6, 0.0),  # is higher than it could rise
+        (0.03, 1e-5, np.sqrt(0.03**2 - 2 * 9.81 * 1e-5)),  # stopped half way up
+    ],
+)
+def test_what_is_stopped_in_flight_has_the_energy_of_its_height(rises: float, went: float, ends: float):
+    """Ways that the parabola of a tick of 1 ms does not reach, and one that it does: v^2 = v0^2 - 2 g h."""
+    kick = np.array([0.0, 0.0, -9.81e-3])
+
+    def off(velocity: float) -> float:
+        body = SimpleNamespace(
+            kick=kick,
+            kicked=np.array([0.4, 0.0, rises]) + kick,
+            v1=np.array([0.4, 0.0, velocity]),
+            centre=np.zeros(3),
+        )
+        return _off_parabola(body, np.array([2e-4, 0.0, went]), 1e-3)
+
+    assert off(ends) < 1e-12
+    assert off(ends + 1e-3) > 1e-7 and off(ends - 1e-3) > 1e-7
+    if ends:
+        assert off(-ends) > 1e-3, "the same energy, the other way"
