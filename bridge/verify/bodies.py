@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from bridge.energy import energy_of_bodies
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import Cone, explain, tangents
+from bridge.verify.gaps import CARRIED, ENTRY
 from bridge.verify.history import History
 from bridge.verify.motions import Pose, angle_between, cross, turned_freely
 from bridge.verify.motions import way as screw
@@ -419,6 +420,7 @@ class BodyCertificates:
         history = self._history
         safety, dt = float(history.world["eps_safety"]), history.dt
         allowed = CLOSED * safety
+        entry = safety + ENTRY * (float(history.world["eps_break"]) - safety) - CARRIED * safety
         bounces = False
         keep = []
         for contact, cone in zip(problem.contacts, problem.cones, strict=True):
@@ -427,7 +429,11 @@ class BodyCertificates:
             bounces |= self._comes_fast(row, contact, bodies)
             room = max(contact.gap - safety, 0.0)
             ends = float(u @ contact.normal) * dt + room
-            if contact.slope <= LEVEL:
+            if contact.slope > LEVEL:
+                pass
+            elif contact.gap >= entry:  # a contact only if it was nearer before
+                self.velocities.leave("near points that need not be contacts yet")
+            else:
                 self.velocities.judge(tick, -ends, float(safety - history.world["eps_alert"]), where)
             if ends > allowed:
                 continue
