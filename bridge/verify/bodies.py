@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from bridge.energy import energy_of_bodies
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import Cone, Limit, explain, tangents
+from bridge.verify.gaps import CARRIED, ENTRY
 from bridge.verify.history import History
 from bridge.verify.moments import coefficients, pushed_turn, resisted, spring_ratio, tool_limits
 from bridge.verify.motions import Pose, angle_between, cross, turned_freely
@@ -447,6 +448,7 @@ class BodyCertificates:
         history = self._history
         safety, dt = float(history.world["eps_safety"]), history.dt
         allowed = CLOSED * safety
+        entry = safety + ENTRY * (float(history.world["eps_break"]) - safety) - CARRIED * safety
         bounces = False
         keep = []
         for contact, cone in zip(problem.contacts, problem.cones, strict=True):
@@ -455,7 +457,11 @@ class BodyCertificates:
             bounces |= self._comes_fast(row, contact, bodies)
             room = max(contact.gap - safety, 0.0)
             ends = float(u @ contact.normal) * dt + room
-            if contact.slope <= LEVEL:
+            if contact.slope > LEVEL:
+                pass
+            elif contact.gap >= entry:  # a contact only if it was nearer before
+                self.velocities.leave("near points that need not be contacts yet")
+            else:
                 self.velocities.judge(tick, -ends, float(safety - history.world["eps_alert"]), where)
             if ends > allowed:
                 continue
@@ -607,7 +613,8 @@ def _share(went: np.ndarray, way: np.ndarray) -> float:
 def _off_parabola(body: Body, went: np.ndarray, dt: float) -> float:
     """By how much (m/s) a body that was stopped in flight, after a way (3,), has another velocity than it may have.
 
-    It has a part of its kick, by which its energy is what gravity made it on the way that it went.
+    It has a part of its kick, by which its energy is what gravity made it on the way that it went: below 0 or above 1
+    where its screw, which begins beside its straight way where it turns, has led it farther than that would.
     """
     square = float(body.kick @ body.kick)
     missing = body.kicked - body.v1
@@ -615,7 +622,10 @@ def _off_parabola(body: Body, went: np.ndarray, dt: float) -> float:
         return float(np.linalg.norm(missing))
     part = float(missing @ body.kick) / square
     off = float(np.linalg.norm(missing - part * body.kick))
-    off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
+    # energy leaves two velocities along the kick: of a body that a screw took beyond its parabola the nearer one counts
+    other = 2.0 * float(body.kicked @ body.kick) / square - part
+    if abs(part) > abs(other) * (1.0 + 1e-9) + 1e-12:
+        off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
     unfallen = float(body.kick @ (body.kicked - 0.5 * body.kick)) - float(body.kick @ went) / dt
     gained = 0.5 * float(body.v1 @ body.v1 - body.kicked @ body.kicked) + unfallen
     # The straight way cuts off the summit: what has not the energy for where it is there neither rises nor falls.

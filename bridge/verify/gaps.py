@@ -7,7 +7,7 @@ import numpy as np
 from bridge.separation import near_pairs, pair_distances, winding
 from bridge.verify.certificate import Certificate
 from bridge.verify.history import History
-from bridge.verify.near import Meeting
+from bridge.verify.near import Meeting, Neighbours, Points
 from rtcore.tables import DEGRADED_CONTACTS
 
 TOLERANCE = 1e-3
@@ -35,6 +35,7 @@ class GapCertificates:
             float(np.abs(history.model.bodies["position"]).max(initial=0.0)) + max(s.radius for s in history.shapes),
             1e-9,
         )
+        self._neighbours = Neighbours(history)
         self._tip = _Tip(history) if not history.has_mesh else None
 
     def certificates(self) -> list[Certificate]:
@@ -105,7 +106,51 @@ class GapCertificates:
                     self.told.leave("contacts may be missing")
                     continue
                 off = max(found - told, 0.0)
+                if not of_tool and off > share * float(world["eps_safety"]):
+                    waited = self._waited(row, told)
+                    if waited is None:
+                        self.told.leave("contacts may be missing")
+                        continue
+                    off = waited
             self.told.judge(history.ticks[row], off, share * float(world["eps_safety"]), what)
+
+    def _waited(self, row: int, told: float) -> float | None:
+        """How far the gap told is from that of a contact that waits for its turn to be listed, m; None: no telling.
+
+        Such a contact keeps its points and its normal, which ride on the bodies: while they turn its gap may fall below
+        their distance. All contacts were listed in the last tick that was not short of work, or after it.
+        """
+        history = self._history
+        enough = CARRIED * float(history.world["eps_safety"])
+        best = np.inf
+        for k in range(row - 1, 0, -1):
+            if not (history.follows[k + 1] and history.follows[k] and history.known[k] and history.known[k - 1]):
+                return None
+            for meeting in self._neighbours.moving(k, points=True):
+                if meeting.points is not None and {meeting.first, meeting.second} & set(history.free):
+                    best = min(best, float(np.abs(self._carried(meeting, meeting.points, k, row) - told).min()))
+            if best <= enough or not history.report["degraded"][k] & DEGRADED_CONTACTS:
+                return best
+        return None
+
+    def _carried(self, meeting: Meeting, points: Points, listed: int, row: int) -> np.ndarray:
+        """(k,) gaps at the start of a row of contacts that were found at that of another: points ride on their bodies.
+
+        So does the normal, on the first one; that of a ball points from its centre.
+        """
+        history = self._history
+        radii = [history.shapes[body].rounding for body in (meeting.first, meeting.second)]
+        cores = (points.first - radii[0] * points.normal, points.second + radii[1] * points.normal)
+        here = []
+        for body, core in zip((meeting.first, meeting.second), cores, strict=True):
+            then, now = history.pose(body, listed - 1), history.pose(body, row - 1)
+            here.append(now.place((core - then.position) @ then.rotation))
+            if body == meeting.first:
+                normal = points.normal @ then.rotation @ now.rotation.T
+        apart = here[1] - here[0]
+        if history.is_ball(meeting.first):
+            return np.linalg.norm(apart, axis=1) - sum(radii)
+        return np.sum(apart * normal, axis=1) - sum(radii)
 
     def _judge_tip(self, row: int) -> None:
         history = self._history

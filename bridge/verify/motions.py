@@ -42,7 +42,7 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
-def _left(turn: np.ndarray) -> np.ndarray:
+def left(turn: np.ndarray) -> np.ndarray:
     """The mean of the rotations by 0..1 times a rotation vector (Murray, Li and Sastry 1994, 2.3)."""
     angle = float(np.linalg.norm(turn))
     k = skew(turn)
@@ -77,7 +77,7 @@ class Way:
         if u == 1.0:
             return self.end
         rotation = Rotation.from_rotvec(u * self.turn).as_matrix() @ self.start.rotation
-        middle = self.pivot + u * (_left(u * self.turn) @ self.drift)
+        middle = self.pivot + u * (left(u * self.turn) @ self.drift)
         return Pose(middle - rotation @ self.centre, rotation)
 
     @property
@@ -92,7 +92,7 @@ def way(start: Pose, end: Pose, centre: np.ndarray, radius: float) -> Way:
     if np.array_equal(start.position, end.position) and np.array_equal(start.rotation, end.rotation):
         return Way(start, end, pivot, np.zeros(3), np.zeros(3), centre, radius)
     turn = Rotation.from_matrix(end.rotation @ start.rotation.T).as_rotvec()
-    drift = np.linalg.solve(_left(turn), end.place(centre) - pivot)
+    drift = np.linalg.solve(left(turn), end.place(centre) - pivot)
     return Way(start, end, pivot, turn, drift, centre, radius)
 
 

@@ -21,6 +21,7 @@ from bridge.verify.fit import tangents
 from bridge.verify.history import History
 from bridge.verify.moments import resisted, spring_ratio, tool_limits, within
 from bridge.verify.motions import Pose, cross, pose_of
+from bridge.verify.opening import Opening
 from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SOLVER, DEGRADED_SWEEP
 
 PLACED = 1e-12
@@ -33,6 +34,8 @@ LEAST_STRIDE = 2.0**-12
 """Smallest share of it after ticks in which it was blocked."""
 SHORT = 4.0
 """Times its bound by which a way must be below a stride to be gone whole."""
+STANDSTILL = 1e-4
+"""Share of eps_alert below which a motion of the tool is none."""
 RESIDUAL = 1.01e-8
 """Natural-map residual: the tolerance of the tick's solver, and rounding."""
 MOVING = 1e-5
@@ -56,6 +59,8 @@ class ToolCertificates:
         self._yields = float(history.world["turning"]) > 0.0 or bool(history.moving)
         self._bounds: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._strides = _strides(history)
+        shape = history.shapes[history.tool]
+        self._reach = shape.radius + float(np.linalg.norm(shape.centre))
 
     def certificates(self) -> list[Certificate]:
         """In the order of the table."""
@@ -139,7 +144,6 @@ class ToolCertificates:
         report: Any = history.report[row]
         output: Any = history.output[row]
         goal = pose_of(output["device_position"], output["device_orientation"])
-        end = history.pose(history.tool, row)
         push = contacts["displacement"]
         arms = contacts["point"] + contacts["gap"][:, None] * contacts["normal"] - start.position
         ratio = spring_ratio(history, row)
@@ -151,22 +155,18 @@ class ToolCertificates:
                 certificate.leave("moments beside what was stopped or bounces are not told")
             return
         turn, moments = with_moments
-        went, turned = end.position - start.position, _turn(start, end)
-        reach = history.shapes[history.tool].radius + float(np.linalg.norm(history.shapes[history.tool].centre))
-        # one share of both
-        whole = np.concatenate([way, reach * turn])
-        done = np.concatenate([went, reach * turned])
-        square = float(whole @ whole)
-        share = min(max(float(done @ whole) / square, 0.0), 1.0) if square > 0.0 else 1.0
-        far = SHORT * float(np.linalg.norm(way) + reach * np.linalg.norm(turn))
-        if report["fraction"] == 1.0 and far <= STRIDE * self._strides[row] * float(history.world["eps_break"]):
-            share = 1.0
-        off = float(np.linalg.norm(went - share * way)) + reach * float(np.linalg.norm(turned - share * turn))
+        whole = SHORT * float(np.linalg.norm(way) + self._reach * np.linalg.norm(turn))
+        whole = whole <= STRIDE * self._strides[row] * float(history.world["eps_break"])
         if report["degraded"] & DEGRADED_SOLVER:  # what the solve leaves undone the position pass makes good
             self.balance.leave("work was cut short")
             self.residual.leave("work was cut short")
             return
-        self.balance.judge(history.ticks[row], off, float(history.world["eps_safety"]))
+        opening = Opening(history, row, contacts, self._reach, ratio)
+        off = opening.off(way, turn, float(report["fraction"]) if whole else None)
+        size = float(np.abs(start.position).max()) + self._reach + float(np.linalg.norm(push, axis=1).sum())
+        bar = PLACED * size + opening.stands * STANDSTILL * float(history.world["eps_alert"])
+        bar += MOVING * self._reach * ratio * float(np.linalg.norm(moments, axis=1).sum())  # known from pushes
+        self.balance.judge(history.ticks[row], off, bar)
         if report["stopped"] > 0:
             self.residual.leave("bodies were stopped")
         elif bounces:

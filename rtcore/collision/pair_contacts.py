@@ -63,6 +63,8 @@ def update_pair_contacts(model: tuple, state: tuple, units: int, report: np.void
             pair.fresh = 1
             if left > 0:
                 left = _list(model, state, row, left)
+            else:
+                pair.complete = 0
             if pair.complete == 0:
                 report.degraded |= DEGRADED_CONTACTS
                 if not waiting:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from log_run import SESSION, Run, log_of, run_moving, run_ticks
-from moving_scene import EPS, MOVING, START, push_goal
+from log_run import SESSION, Run, _pushes, _run, log_of, run_moving, run_ticks
+from moving_scene import EPS, MOVING, START, push_goal, scene
 
 from bridge.cli import app
 from bridge.log.reader import LogError
@@ -261,6 +261,26 @@ def test_what_is_wrong_about_the_tool_is_found(tampered, run: Run):
     assert "cone" in pushed or "complementarity" in pushed
     assert "gap told" in tampered(tick, report("smallest_gap", 1e-6), after=0)
     assert "gap told" in tampered(tick, report("body_gap", 1e-6), after=0)
+
+
+def test_a_gap_below_all_that_waits_to_be_listed_is_found(tmp_path: Path):
+    """Short of work a gap may be below the distance, but only as far as a contact known from before tells."""
+
+    def entering() -> Iterator[np.ndarray]:
+        for record in _pushes(230):
+            record["budget"]["units"] = 20000 if record["tick"] % 3 else 100
+            yield record
+
+    run = _run(scene(), START, entering(), 230)
+    told = run.records["output"]["report"]
+    short = ((told["degraded"] & DEGRADED_CONTACTS) != 0) & (told["body_contacts"] > 0)
+    rows = np.flatnonzero(short)[-10:]
+    assert len(rows) == 10
+    result = verify(log_of(tmp_path / "a.mcap", run), first=int(rows[0]) - 1, every=1)
+    assert verdicts(result)["gap told"] == "pass", str(result)
+    run.records["output"]["report"]["body_gap"][rows[-1]] -= 2e-7
+    bad = failed(verify(log_of(tmp_path / "b.mcap", run), first=int(rows[0]) - 1, every=1))
+    assert bad["gap told"] == [rows[-1] + 1]
 
 
 def test_reports_out_of_range_are_found(tampered, run: Run):

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from bridge.separation import triangles_distance
-from bridge.verify.bodies import _off_parabola
+from bridge.verify.bodies import BodyCertificates, Contact, Problem, _off_parabola
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import Cone, Limit, explain, tangents
 from bridge.verify.moments import resisted
@@ -316,3 +316,49 @@ def test_a_certificate_counts_and_keeps_the_worst():
     assert least.passed and least.worst["tick"] == 2
     least.judge(3, 0.5, 1.0)
     assert least.failed == 1
+
+
+@pytest.mark.parametrize(
+    ("rises", "went", "ends"),
+    [
+        (0.0012819, -4.932e-6, -np.sqrt(0.0012819**2 + 2 * 9.81 * 4.932e-6)),  # fell more than on its parabola
+        (0.0101143, 5.381e-6, 0.0),  # is higher than it could rise
+        (0.03, 1e-5, np.sqrt(0.03**2 - 2 * 9.81 * 1e-5)),  # stopped half way up
+    ],
+)
+def test_what_is_stopped_in_flight_has_the_energy_of_its_height(rises: float, went: float, ends: float):
+    """Ways that the parabola of a tick of 1 ms does not reach, and one that it does: v^2 = v0^2 - 2 g h."""
+    kick = np.array([0.0, 0.0, -9.81e-3])
+
+    def off(velocity: float) -> float:
+        body = SimpleNamespace(
+            kick=kick,
+            kicked=np.array([0.4, 0.0, rises]) + kick,
+            v1=np.array([0.4, 0.0, velocity]),
+            centre=np.zeros(3),
+        )
+        return _off_parabola(body, np.array([2e-4, 0.0, went]), 1e-3)
+
+    assert off(ends) < 1e-12
+    assert off(ends + 1e-3) > 1e-7 and off(ends - 1e-3) > 1e-7
+    if ends:
+        assert off(-ends) > 1e-3, "the same energy, the other way"
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(8.6e-5, "FAIL"), (8.8e-5, "not judged")])
+def test_only_what_must_be_a_contact_may_not_close(monkeypatch: pytest.MonkeyPatch, gap: float, verdict: str):
+    """Contacts begin at 5e-5 + 0.75 (1e-4 - 5e-5) = 8.75e-5 m; both points would end at 1e-5 m, below eps_alert."""
+    world = {"eps_alert": 2e-5, "eps_safety": 5e-5, "eps_break": 1e-4}
+    judge = object.__new__(BodyCertificates)
+    judge._history = SimpleNamespace(world=world, dt=1e-3)  # type: ignore[assignment]
+    judge.velocities = Certificate("contact velocity", "", "m")
+    up, ends = np.array([0.0, 0.0, 1.0]), 1e-5
+    velocity = {0: np.zeros(3), 1: (ends - gap) / 1e-3 * up}
+    monkeypatch.setattr(judge, "_moves", lambda body, *_: (velocity[body],) * 3)
+    monkeypatch.setattr(judge, "_comes_fast", lambda *_: False)
+    monkeypatch.setattr(judge, "_friction", lambda *_: 0.5)
+    contact = Contact(0, 1, np.zeros(3), gap * up, up, gap, 0.0)
+    problem = Problem(np.zeros(6), [Cone(np.eye(6)[:, :3], 0.5)], [contact], 1.0, 0.0)
+    judge._restrict(1, 1, "", problem, {})
+    assert judge.velocities.verdict == verdict
+    assert bool(judge.velocities.left_out) == (verdict == "not judged")
