@@ -358,7 +358,7 @@ def test_only_what_must_be_a_contact_may_not_close(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(judge, "_comes_fast", lambda *_: False)
     monkeypatch.setattr(judge, "_friction", lambda *_: 0.5)
     contact = Contact(0, 1, np.zeros(3), gap * up, up, gap, 0.0)
-    problem = Problem(np.zeros(6), [Cone(np.eye(6)[:, :3], 0.5)], [contact], 1.0, 0.0)
+    problem = Problem(np.zeros(6), [Cone(np.eye(6)[:, :3], 0.5)], [contact], 1.0, 0.0, [])
     judge._restrict(1, 1, "", problem, {})
     assert judge.velocities.verdict == verdict
     assert bool(judge.velocities.left_out) == (verdict == "not judged")
