@@ -68,10 +68,11 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         figures={"scenes": scenes, "failed": failed},
         ok=not failed,
         notes=[
-            "Bodies are triangle meshes, steps 1 ms, the tool is parked far off except in box_on_box and twisted_tool. "
+            "Boxes, wheels and tops are triangle meshes, balls exact; steps 1 ms; the tool is parked far off except in "
+            "box_on_box and twisted_tool. "
             "Rows have the ledger of their run: gain and drift of energy and momentum of the free bodies, worst "
             "residual of a solve.",
-            "Round bodies are polyhedra: each edge that one rolls over is a small impact and takes its energy.",
+            "Wheels are polyhedra: each edge that one rolls over is a small impact and takes its energy.",
         ],
     )
 
