@@ -8,7 +8,7 @@ from haptics.codes import BAD_VALUE, OK
 from rtcore.collision.mesh_distance import mesh_distance
 from rtcore.collision.nearest import clearance
 from rtcore.collision.overlap import place_pair
-from rtcore.collision.pair_slots import drop_contacts
+from rtcore.collision.pair_slots import drop_contacts, rounding_of
 from rtcore.collision.pair_state import reset_front
 from rtcore.kernels import inner, kernel
 from rtcore.model import Model
@@ -92,9 +92,7 @@ def _stands(model: Model, state: State, other: int) -> tuple[int, Vector, Quater
 def _room(model: Model, state: State, body_id: int, at: Vector, turn: Quaternion, other: int) -> float:
     """How far a body at a pose is from another one or the tool, m, counted up to eps_safety."""
     mesh_id = model.bodies[body_id].mesh_id
-    rounding = model.bodies[body_id].rounding
-    if other < len(model.bodies):
-        rounding += model.bodies[other].rounding
+    rounding = rounding_of(model, body_id, other)
     other_mesh, place, facing = _stands(model, state, other)
     relative = state.scratch[0].relative
     still(relative.first, at, turn)

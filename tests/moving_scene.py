@@ -20,6 +20,27 @@ START = (-0.06, 0.0, 0.0165)
 """Where the tool begins, just above the table."""
 MOVING = (1, 3, 4, 5)
 """Ids of the bodies of :func:`scene` that move."""
+CONFIG = """
+[scene]
+eps_alert = 2e-5
+eps_safety = 5e-5
+eps_break = 1e-4
+
+[[scene.body]]
+name = "table"
+primitive = "box"
+size = [0.4, 0.4, 0.04]
+pose = { position = [0.0, 0.0, -0.02] }
+
+[tool]
+primitive = "box"
+size = [0.03, 0.03, 0.03]
+start = [-0.06, 0.0, 0.0165]
+
+[coupling]
+ramp_up_ms = 50.0
+"""
+"""The table and the tool of :func:`scene` and :func:`round_scene`, for a daemon; bodies may follow."""
 TURNING = 1e-3
 """Stiffness of the spring that turns the tool by that of the one that pulls it, m^2."""
 

@@ -8,11 +8,15 @@ its meshes, numpy and scipy.
 `motions.py`    screws between poses, free rotation
 `near.py`       which bodies come near one another, how near at least, at which points
 `gaps.py`       distances
-`bodies.py`     free flight, contact impulses, velocities at contacts, energy
+`body.py`       a free body in one tick
+`flight.py`     free flight
+`bodies.py`     contact impulses, velocities at contacts, energy
 `tool.py`       the tool's contacts, its balance of springs and contacts
+`opening.py`    what the position pass may have moved the tool by beside that
 `force.py`      coupling, ramp, limits, silence
 `told.py`       what the mechanics report about themselves
 `fit.py`        impulses within friction cones that explain a change of momentum best
+`moments.py`    moments of friction at the tool, of which a log holds none
 `judgement.py`  all of it over the rows of a log
 =============== ================================================================================
 """

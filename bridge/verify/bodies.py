@@ -1,146 +1,37 @@
-"""Certificates of bodies that move: free flight, contact impulses, velocities at contacts, energy.
+"""Certificates of bodies that touch: contact impulses, velocities at contacts, energy.
 
 What happens to a body in a tick follows from two logged states: the change of its momenta less what gravity and drag
 give is what contacts gave. Contacts are looked for where the tick began, by :mod:`bridge.verify.near`.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bridge.energy import energy_of_bodies
+from bridge.verify.body import ROUNDING, TINY, Body
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import Cone, Limit, explain, tangents
+from bridge.verify.flight import FreeFlight
 from bridge.verify.gaps import CARRIED, ENTRY
 from bridge.verify.history import History
 from bridge.verify.moments import coefficients, pushed_turn, resisted, spring_ratio, tool_limits
-from bridge.verify.motions import Pose, angle_between, cross, turned_freely
-from bridge.verify.motions import way as screw
+from bridge.verify.motions import cross
 from bridge.verify.near import Meeting, Points
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER
 
-ROUNDING = 1e-12
-"""m per m: what rounding may do to poses, by the size of what is computed with."""
 EXPLAINED = 1e-5
 """Share of what contacts changed that may stay unexplained."""
 RESTING = 1e-5
 """Share of eps_alert by which a body may move in a tick and be set to rest."""
-TINY = 1e-12
-"""m/s: what is slower is at rest."""
 CLOSED = 2e-3
 """Share of eps_safety: contacts are carried along while bodies move by half of that."""
 SLIP = 1e-2
 """Share of that from which on a contact slides, and the direction of its slip is known."""
 LEVEL = 0.02
 """Sine of the slope up to which near points count as a local minimum of the distance: bodies at rest are tilted."""
-HALVINGS = 12
-"""How often the step of a body may be halved."""
 LEDGER = 1e-9
 """Share of the energies in a tick that rounding and a converged solve may leave."""
-
-
-class Body:
-    """A FREE body at the start of a tick, after its kick, and what the log says of its end."""
-
-    def __init__(self, history: History, body: int, row: int):
-        inertia: Any = history.model.inertias[body]
-        dt, gravity = history.dt, history.gravity
-        self._dt = dt
-        self.id = body
-        self.mass = float(inertia["mass"])
-        self.moments = np.array(inertia["moments"], dtype=float)
-        axes = Rotation.from_quat(inertia["axes"]).as_matrix()
-        self.offset = np.array(inertia["centre"], dtype=float)
-        self.start, self.end = history.pose(body, row - 1), history.pose(body, row)
-        self.frame, self.frame_end = self.start.rotation @ axes, self.end.rotation @ axes
-        self.axes = axes
-        self.centre, self.centre_end = self.start.place(self.offset), self.end.place(self.offset)
-        before, after = history.state(body, row - 1), history.state(body, row)
-        self.v0, self.w0 = np.array(before["linear"]), np.array(before["angular"])
-        self.v1, self.w1 = np.array(after["linear"]), np.array(after["angular"])
-        self.spin0, self.spin1 = self.momentum(self.frame, self.w0), self.momentum(self.frame_end, self.w1)
-        linear_drag, angular_drag = float(inertia["linear_drag"]), float(inertia["angular_drag"])
-        share = dt / (self.mass + linear_drag * dt)
-        self.kick = share * self.mass * gravity
-        self.kicked = self.v0 + self.kick - share * linear_drag * self.v0
-        along = self.frame.T @ self.spin0
-        self.spin_kicked = self.frame @ (along * self.moments / (self.moments + angular_drag * dt))
-        self.is_ball = history.is_ball(body)
-        self.flies = False
-        """Does it touch nothing but bodies that fly as it does?"""
-        self.radius = history.shapes[body].radius + float(np.linalg.norm(history.shapes[body].centre - self.offset))
-        self.restitution, self.rest_speed = float(inertia["restitution"]), float(inertia["rest_speed"])
-
-    def momentum(self, frame: np.ndarray, angular: np.ndarray) -> np.ndarray:
-        """Angular, about the centre of mass, scene."""
-        return frame @ (self.moments * (frame.T @ angular))
-
-    def angular(self, momentum: np.ndarray) -> np.ndarray:
-        """Velocity of a momentum where the tick begins."""
-        return self.frame @ ((self.frame.T @ momentum) / self.moments)
-
-    def speed_of(self, momentum: np.ndarray) -> float:
-        """Size of the angular velocity of a momentum, rad/s."""
-        return float(np.linalg.norm(self.angular(momentum)))
-
-    @property
-    def kinetic(self) -> tuple[float, float]:
-        """J, before and after the tick."""
-        before = 0.5 * self.mass * self.v0 @ self.v0 + 0.5 * self.w0 @ self.spin0
-        after = 0.5 * self.mass * self.v1 @ self.v1 + 0.5 * self.w1 @ self.spin1
-        return float(before), float(after)
-
-    def weighted(self, linear: np.ndarray, angular: np.ndarray) -> np.ndarray:
-        """(6,) an impulse and a moment of it in the norm of kinetic energy, sqrt(J)."""
-        return np.concatenate([linear / np.sqrt(self.mass), (self.frame.T @ angular) / np.sqrt(self.moments)])
-
-    def speed(self, weighted: np.ndarray) -> float:
-        """Bound on the speed of any of its points that such an impulse makes, m/s."""
-        turning = np.linalg.norm(weighted[3:] / np.sqrt(self.moments))
-        return float(np.linalg.norm(weighted[:3]) / np.sqrt(self.mass) + self.radius * turning)
-
-    @cached_property
-    def solved(self) -> np.ndarray:
-        """Angular momentum that contacts left, N m s.
-
-        The position pass turns a body beside its free motion, which may add to the energy of its rotation at the same
-        momentum; the engine takes that back from the momentum of what something pushes that does not fly with it, and
-        so it is put back here.
-        """
-        given = float(np.linalg.norm(self.spin1 - self.spin_kicked))
-        if self.flies or given <= ROUNDING * float(np.linalg.norm(self.spin1)):
-            return self.spin1
-        before = float(self.spin1 @ self.angular(self.spin1))
-        after = float(self.spin1 @ self.w1)
-        return self.spin1 * np.sqrt(after / before) if after > before > 0.0 else self.spin1
-
-    @property
-    def went_whole_way(self) -> bool:
-        """Is it where its velocity leads, so that nothing has stopped it and nothing opened its contacts?"""
-        way, turn = self._dt * self.v1, self._dt * self.turning
-        went = self.centre_end - self.centre
-        # what nothing pushes falls along a parabola
-        off = min(float(np.linalg.norm(went - way)), float(np.linalg.norm(went - way + 0.5 * self._dt * self.kick)))
-        off += self.radius * angle_between(Rotation.from_rotvec(turn).as_matrix() @ self.frame, self.frame_end)
-        size = float(np.abs(self.centre).max()) + self.radius
-        return off <= ROUNDING * size < float(np.linalg.norm(way))
-
-    @cached_property
-    def turning(self) -> np.ndarray:
-        """Angular velocity that contacts are solved for, rad/s: the mean one without them, and what they change."""
-        return self.turning_freely + self.angular(self.solved - self.spin_kicked)
-
-    @cached_property
-    def turning_freely(self) -> np.ndarray:
-        """Mean angular velocity without contacts, rad/s."""
-        if np.ptp(self.moments) > ROUNDING * self.moments.max():
-            turned = turned_freely(self.frame, self.moments, self.spin_kicked, self._dt)
-            if turned is not None:
-                return Rotation.from_matrix(turned @ self.frame.T).as_rotvec() / self._dt
-        return self.angular(self.spin_kicked)
 
 
 @dataclass
@@ -183,7 +74,7 @@ class BodyCertificates:
     def __init__(self, history: History):
         self._history = history
         self.told = Certificate("energy told", "energy of the free bodies is as reported", "J")
-        self.flight = Certificate("free flight", "a body that touches nothing moves by gravity and drag alone", "m")
+        self._flight = FreeFlight(history)
         self.impulses = Certificate(
             "cone", "contact impulses within friction cones at near points explain what bodies do", "m/s"
         )
@@ -200,12 +91,13 @@ class BodyCertificates:
         if history.free:
             self._judge_told()
             if history.every > 1:
-                for certificate in (self.flight, self.impulses, self.velocities, self.complementarity, *self._energies):
+                for certificate in self.certificates()[:-1]:  # all but what is told
                     certificate.leave(f"states of every {history.every}. tick only", len(history))
 
     def certificates(self) -> list[Certificate]:
         """In the order of the table."""
-        return [self.flight, self.impulses, self.velocities, self.complementarity, *self._energies, self.told]
+        of_contacts = (self.impulses, self.velocities, self.complementarity)
+        return [self._flight.certificate, *of_contacts, *self._energies, self.told]
 
     @property
     def _energies(self) -> list[Certificate]:
@@ -231,83 +123,14 @@ class BodyCertificates:
         ]
         touching = {side for contact in contacts for side in (contact.first, contact.second)}
         for body in history.kinematic:
-            self._carried(body, row)
+            self._flight.judge_kinematic(body, row)
         for body in history.free:
             if body not in touching:
-                self._flies(bodies[body], row)
+                self._flight.judge(bodies[body], row)
         for island in _islands(bodies, contacts):
             for body in island[0]:
                 bodies[body].flies = all(each.first in bodies and each.second in bodies for each in island[1])
             self._island(row, bodies, island)
-
-    # Free flight
-
-    def _carried(self, body: int, row: int) -> None:
-        """A kinematic body keeps its velocity and goes along it, or a part of it where it is blocked."""
-        history = self._history
-        state, before = history.state(body, row), history.state(body, row - 1)
-        change = np.linalg.norm(state["linear"] - before["linear"])
-        change += self._reach(body) * np.linalg.norm(state["angular"] - before["angular"])
-        start, end = history.pose(body, row - 1), history.pose(body, row)
-        origin = start.position
-        shift, turn = history.dt * np.array(state["linear"]), history.dt * np.array(state["angular"])
-        went, turned = end.position - origin, Rotation.from_matrix(end.rotation @ start.rotation.T).as_rotvec()
-        share = _share(np.concatenate([went, turned]), np.concatenate([shift, turn]))
-        stopped = history.report["stopped"][row] > 0
-        if not stopped:
-            share = 1.0
-        # a screw that begins with the velocity ends beside the chord of one that ends at it
-        bow = 0.5 * float(np.linalg.norm(shift) * np.linalg.norm(turn))
-        off = max(float(np.linalg.norm(went - share * shift)) - bow, 0.0)
-        off += self._reach(body) * float(np.linalg.norm(turned - share * turn))
-        size = float(np.abs(origin).max()) + self._reach(body)
-        self.flight.judge(history.ticks[row], off, ROUNDING * size, f"{history.names[body]}, place")
-        where = f"{history.names[body]}, velocity x tick"
-        self.flight.judge(history.ticks[row], history.dt * float(change), 0.0, where)
-
-    def _reach(self, body: int) -> float:
-        shape = self._history.shapes[body]
-        return shape.radius + float(np.linalg.norm(shape.centre))
-
-    def _flies(self, body: Body, row: int) -> None:
-        history = self._history
-        tick, name, dt = history.ticks[row], history.names[body.id], history.dt
-        share = 1.0
-        way = dt * (body.kicked - 0.5 * body.kick)
-        went = body.centre_end - body.centre
-        turned = turned_freely(body.frame, body.moments, body.spin_kicked, dt)
-        if turned is None:
-            self.flight.leave("turns too fast to tell")
-            return
-        spin, kicked = body.spin_kicked, body.kicked
-        if history.report["stopped"][row] > 0:
-            share = self._stopped_at(body, way, went, turned)
-        off = min(self._off_way(body, way, turned, share, stride) for stride in _strides(share))
-        size = float(np.abs(body.centre).max()) + body.radius + dt * float(np.linalg.norm(kicked))
-        self.flight.judge(tick, off, ROUNDING * size, f"{name}, place")
-        off = float(np.linalg.norm(body.v1 - kicked)) if share == 1.0 else _off_parabola(body, went, dt)
-        off += body.radius * body.speed_of(body.spin1 - spin)
-        size = float(np.linalg.norm(body.v0) + np.linalg.norm(dt * history.gravity)) + body.radius * body.speed_of(spin)
-        self.flight.judge(tick, dt * off, ROUNDING * dt * size + TINY * dt * TINY, f"{name}, velocity x tick")
-
-    @staticmethod
-    def _off_way(body: Body, way: np.ndarray, turned: np.ndarray, share: float, stride: float) -> float:
-        """How far a body is from a share of its way, m, in a step of a stride of it (as a share, too)."""
-        middle, frame = body.centre + way, turned
-        if share < 1.0:
-            turn = Rotation.from_matrix(turned @ body.frame.T).as_rotvec()
-            ends = Rotation.from_rotvec(stride * turn).as_matrix() @ body.frame if stride < 1.0 else turned
-            middle, frame = _screw(body, stride * way, ends, share / stride)
-        return float(np.linalg.norm(body.centre_end - middle)) + body.radius * angle_between(body.frame_end, frame)
-
-    @staticmethod
-    def _stopped_at(body: Body, way: np.ndarray, went: np.ndarray, turned: np.ndarray) -> float:
-        """The share of its way that it executed, from where it is."""
-        turn = Rotation.from_matrix(turned @ body.frame.T).as_rotvec()
-        done = Rotation.from_matrix(body.frame_end @ body.frame.T).as_rotvec()
-        if np.linalg.norm(turn) > 1e-9:
-            return _share(done, turn)
-        return _share(went, way)
 
     # Contacts
 
@@ -602,54 +425,6 @@ def _braking(members: list[Body], gravity: np.ndarray) -> list[Cone]:
             columns[k, :, 0] = push
             found.append(Cone(columns.reshape(-1, 1)))
     return found
-
-
-def _share(went: np.ndarray, way: np.ndarray) -> float:
-    """How much of a way was gone, 0..1."""
-    square = float(way @ way)
-    return min(max(float(went @ way) / square, 0.0), 1.0) if square > 0.0 else 1.0
-
-
-def _off_parabola(body: Body, went: np.ndarray, dt: float) -> float:
-    """By how much (m/s) a body that was stopped in flight, after a way (3,), has another velocity than it may have.
-
-    It has a part of its kick, by which its energy is what gravity made it on the way that it went: below 0 or above 1
-    where its screw, which begins beside its straight way where it turns, has led it farther than that would.
-    """
-    square = float(body.kick @ body.kick)
-    missing = body.kicked - body.v1
-    if square == 0.0:
-        return float(np.linalg.norm(missing))
-    part = float(missing @ body.kick) / square
-    off = float(np.linalg.norm(missing - part * body.kick))
-    # energy leaves two velocities along the kick: of a body that a screw took beyond its parabola the nearer one counts
-    other = 2.0 * float(body.kicked @ body.kick) / square - part
-    if abs(part) > abs(other) * (1.0 + 1e-9) + 1e-12:
-        off += max(-part, part - 1.0, 0.0) * float(np.sqrt(square))
-    unfallen = float(body.kick @ (body.kicked - 0.5 * body.kick)) - float(body.kick @ went) / dt
-    gained = 0.5 * float(body.v1 @ body.v1 - body.kicked @ body.kicked) + unfallen
-    # The straight way cuts off the summit: what has not the energy for where it is there neither rises nor falls.
-    gained -= max(unfallen - 0.5 * float(body.kick @ body.kicked) ** 2 / square, 0.0)
-    speed = float(np.linalg.norm(body.kicked) + np.linalg.norm(body.kick))
-    # a place is known to an ulp of its coordinates
-    known = 4e-16 * float(np.abs(body.centre).max()) * float(np.sqrt(square)) / dt
-    return off + max(abs(gained) - known, 0.0) / speed
-
-
-def _strides(share: float) -> list[float]:
-    """Steps that a share of a way may have been gone in: the whole, or what is left when that is halved a few times,
-    as it is for bodies that come forward hardly at all."""
-    return [2.0**-k for k in range(HALVINGS) if k == 0 or 2.0**-k >= share * (1.0 - 1e-9)]
-
-
-def _screw(body: Body, way: np.ndarray, turned: np.ndarray, u: float) -> tuple[np.ndarray, np.ndarray]:
-    """(centre of mass, principal axes) part of the way along the screw of the whole tick; a ball goes straight."""
-    if body.is_ball:
-        turn = Rotation.from_matrix(turned @ body.frame.T).as_rotvec()
-        return body.centre + u * way, Rotation.from_rotvec(u * turn).as_matrix() @ body.frame
-    start, end = Pose(body.centre, body.frame), Pose(body.centre + way, turned)
-    there = screw(start, end, np.zeros(3), body.radius).pose(u)
-    return there.position, there.rotation
 
 
 def _list(meeting: Meeting, points: Points) -> list[Contact]:

@@ -12,14 +12,13 @@ and less far where it is stopped, or beside it by what the position pass opens; 
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bridge.separation import pair_distances
-from bridge.verify.bodies import Body
+from bridge.verify.body import Body
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import tangents
 from bridge.verify.history import History
-from bridge.verify.moments import resisted, spring_ratio, tool_limits, within
+from bridge.verify.moments import pushed_turn, resisted, spring_ratio, tool_limits, within
 from bridge.verify.motions import Pose, cross, pose_of
 from bridge.verify.opening import Opening
 from rtcore.tables import DEADBAND, DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SOLVER, DEGRADED_SWEEP
@@ -148,7 +147,7 @@ class ToolCertificates:
         arms = contacts["point"] + contacts["gap"][:, None] * contacts["normal"] - start.position
         ratio = spring_ratio(history, row)
         way = goal.position - start.position + push.sum(axis=0)
-        turn = _turn(start, goal) + ratio * np.cross(arms, push).sum(axis=0)
+        turn = pushed_turn(history, row)
         with_moments = self._resisted(row, contacts, turn, ratio, bounces)
         if with_moments is None:
             for certificate in (self.balance, self.residual):
@@ -302,10 +301,6 @@ def _strides(history: History) -> np.ndarray:
         if blocked:
             stride = max(0.5 * stride, LEAST_STRIDE)
     return found
-
-
-def _turn(start: Pose, end: Pose) -> np.ndarray:
-    return Rotation.from_matrix(end.rotation @ start.rotation.T).as_rotvec()
 
 
 def _natural_map(r: np.ndarray, u: np.ndarray, friction: float) -> float:

@@ -9,9 +9,10 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from bridge.separation import triangles_distance
-from bridge.verify.bodies import BodyCertificates, Contact, Problem, _off_parabola
+from bridge.verify.bodies import BodyCertificates, Contact, Problem
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import Cone, Limit, explain, tangents
+from bridge.verify.flight import off_parabola
 from bridge.verify.moments import resisted
 from bridge.verify.motions import Pose, relative_speed, turned_freely, way
 from bridge.verify.near import contact_points
@@ -293,7 +294,7 @@ def test_what_is_stopped_in_flight_has_the_speed_of_its_height(up: float):
 
     def off(velocity: np.ndarray) -> float:
         body = SimpleNamespace(kick=kick, kicked=start + kick, v1=velocity, centre=np.array([0.1, 0.0, 0.2]))
-        return _off_parabola(body, went, dt)  # type: ignore[arg-type]
+        return off_parabola(body, went, dt)  # type: ignore[arg-type]
 
     stopped = np.array([0.2, 0.1, rise])
     assert off(stopped) < 1e-15
@@ -337,7 +338,7 @@ def test_what_is_stopped_in_flight_has_the_energy_of_its_height(rises: float, we
             v1=np.array([0.4, 0.0, velocity]),
             centre=np.zeros(3),
         )
-        return _off_parabola(body, np.array([2e-4, 0.0, went]), 1e-3)
+        return off_parabola(body, np.array([2e-4, 0.0, went]), 1e-3)
 
     assert off(ends) < 1e-12
     assert off(ends + 1e-3) > 1e-7 and off(ends - 1e-3) > 1e-7

@@ -9,33 +9,13 @@ import numpy as np
 import pytest
 import zmq
 from daemons import DaemonProcess, late_recorder
+from moving_scene import CONFIG, MOVING
 from unpaced import is_recorder, unpaced_hand
 
 from bridge.log.reader import read_log
 from bridge.log.reexec import reexecute
 from bridge.ring import RingReader
 from bridge.verify.judgement import verify
-
-CONFIG = """
-[scene]
-eps_alert = 2e-5
-eps_safety = 5e-5
-eps_break = 1e-4
-
-[[scene.body]]
-name = "table"
-primitive = "box"
-size = [0.4, 0.4, 0.04]
-pose = { position = [0.0, 0.0, -0.02] }
-
-[tool]
-primitive = "box"
-size = [0.03, 0.03, 0.03]
-start = [-0.06, 0.0, 0.0165]
-
-[coupling]
-ramp_up_ms = 50.0
-"""
 
 BOX = """
 [[scene.body]]
@@ -48,9 +28,6 @@ pose = {{ position = {2} }}
 """
 
 pytestmark = pytest.mark.slow
-
-MOVING = (1, 3, 4, 5)
-"""Ids of the bodies that move."""
 
 BODIES = "".join(
     (

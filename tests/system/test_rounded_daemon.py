@@ -3,24 +3,14 @@
 import numpy as np
 import pytest
 from daemons import DaemonProcess
+from moving_scene import CONFIG
+from unpaced import unpaced_hand
 
-from bridge.hands import run_hand
 from bridge.log.reader import read_log
 from bridge.log.reexec import reexecute
 from bridge.verify.judgement import verify
 
-CONFIG = """
-[scene]
-eps_alert = 2e-5
-eps_safety = 5e-5
-eps_break = 1e-4
-
-[[scene.body]]
-name = "table"
-primitive = "box"
-size = [0.4, 0.4, 0.04]
-pose.position = [0.0, 0.0, -0.02]
-
+BODIES = """
 [[scene.body]]
 name = "ball"
 primitive = "ball"
@@ -45,17 +35,6 @@ motion = "free"
 restitution = 0.7
 pose.position = [0.0, 0.1, 0.1]
 angular_velocity = [0.0, 60.0, 0.0]
-
-[tool]
-primitive = "box"
-size = [0.03, 0.03, 0.03]
-start = [-0.06, 0.0, 0.0165]
-
-[coupling]
-ramp_up_ms = 50.0
-
-[rates]
-clocking = "triggered"
 """
 
 SCRIPT = """
@@ -74,8 +53,9 @@ pytestmark = pytest.mark.slow
 def test_a_hand_pushes_a_ball(tmp_path, short_base):
     path = tmp_path / "run.mcap"
     (short_base / "script.toml").write_text(SCRIPT)
-    with DaemonProcess("", scene=CONFIG, base=short_base, log=str(path)).wait_ready() as daemon:
-        assert run_hand("scripted", daemon=daemon.name, script=short_base / "script.toml").ended == "finished"
+    extra = f'{BODIES}\n[rates]\nclocking = "triggered"\n'
+    with DaemonProcess(extra, scene=CONFIG, base=short_base, log=str(path)).wait_ready() as daemon:
+        assert unpaced_hand(daemon, "scripted", script=short_base / "script.toml").ended == "finished"
         assert daemon.stop() == 0
         assert daemon.summary()["compiles"] == 0
     log = read_log(path)

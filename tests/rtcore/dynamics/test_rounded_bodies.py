@@ -61,7 +61,7 @@ def test_a_ball_rolls_down_at_five_sevenths_of_what_it_would_slide(direction):
     rate = 5.0 / 7.0 * G * math.sin(slope)
     speed = np.linalg.norm(world.velocities[1, :2])
     assert speed == pytest.approx(rate, rel=1e-6)
-    assert np.linalg.norm(world.turning[1]) * (RADIUS + 0.5 * SAFETY) == pytest.approx(speed, rel=1e-3)
+    assert np.linalg.norm(world.turning[1]) * RADIUS == pytest.approx(speed, rel=1e-9)
     assert abs(world.velocities[1, 2]) < 1e-9
     assert world.positions[1, 2] - RADIUS == pytest.approx(SAFETY, rel=0.02)
     assert ledger.gain < 1e-9
@@ -74,14 +74,14 @@ def test_a_slipping_ball_rolls_after_two_sevenths_of_its_speed():
 
     def rolls(tick):
         slip = world.velocities[1, 0] - RADIUS * world.turning[1, 1]
-        if slip < 1e-6 * speed + 2.0 * SAFETY / RADIUS * speed:
+        if slip < 1e-9 * speed:
             times.append(tick * world.dt)
         return bool(times)
 
     world.run(500, rolls)
     assert times[0] == pytest.approx(2.0 * speed / (7.0 * friction * G), abs=1.5 * world.dt)
     world.run(500)
-    assert world.velocities[1, 0] == pytest.approx(5.0 / 7.0 * speed, rel=1e-3)
+    assert world.velocities[1, 0] == pytest.approx(5.0 / 7.0 * speed, rel=1e-3), "to what friction takes in a step"
     kept = world.velocities[1, 0]
     world.run(1000)
     assert world.velocities[1, 0] == pytest.approx(kept, rel=1e-9)
@@ -123,8 +123,8 @@ def test_two_balls_without_loss(offset):
     assert np.abs(world.turning).max() < 1e-12
 
 
-@pytest.mark.parametrize("friction, leaves, inertia", [(0.0, 2.0 / 3.0, 1.0), (20.0, 10.0 / 17.0, 1.4)])
-def test_a_ball_leaves_a_ball(friction, leaves, inertia):
+@pytest.mark.parametrize("friction, leaves", [(0.0, 2.0 / 3.0), (20.0, 10.0 / 17.0)])
+def test_a_ball_leaves_a_ball(friction, leaves):
     """Where cos = 2/3 if it slides, and 10/17 if it rolls (of the line of centres against the vertical).
 
     From there on it flies, so that the speed across says where it left: v^2 = g R cos, of which cos goes across.
@@ -139,7 +139,6 @@ def test_a_ball_leaves_a_ball(friction, leaves, inertia):
     # It starts aside and at rest, so that it leaves where cos is that share of cos(start).
     cosine = leaves * math.cos(start)
     assert world.velocities[1, 0] == pytest.approx(math.sqrt(G * reach * cosine) * cosine, rel=5e-3)
-    assert leaves == pytest.approx(2.0 / (2.0 + inertia))
 
 
 def test_a_fast_ball_is_stopped_where_closed_forms_say():
