@@ -3,10 +3,15 @@
 Rows of `best`, (contacts, 3) impulses in N s, count from the first contact of the island.
 """
 
+import math
+
 import numpy as np
 
 from rtcore.kernels import kernel
 from rtcore.solvers.problem import ContactProblem, project_cone, project_moments, relative_velocity, residual, scale
+
+GAIN = 1e-6
+"""Energy that an answer may seem to add, as a share of what its impulses exchange: rounding."""
 
 
 @kernel
@@ -59,3 +64,26 @@ def finish(
     report.residual = residual(problem, first, last, rho)
     report.sweeps_used = sweeps
     report.converged = 1 if report.residual <= settings.tolerance else 0
+
+
+@kernel
+def judge(problem: ContactProblem, first: int, last: int, rho: float) -> float:
+    """The residual of what the contacts hold; infinity for what cannot be an answer.
+
+    A residual is relative, so that impulses which overflow would have none, and absurdly large ones less than a start
+    at 0. By Coulomb's law r.u <= 0, so that r.(u + q), twice the energy that the impulses add, is below 0.
+    """
+    gain = 0.0
+    exchange = 0.0
+    size = 0.0
+    for i in range(first, last):
+        r = problem.equations[i].impulse
+        u = problem.equations[i].velocity
+        for k in range(3):
+            size += r[k] * r[k] + rho * rho * u[k] * u[k]
+            work = r[k] * (u[k] + problem.equations[i].free[k])
+            gain += work
+            exchange += abs(work)
+    if size < math.inf and gain <= GAIN * exchange:
+        return residual(problem, first, last, rho)
+    return math.inf

@@ -20,7 +20,8 @@ across its slip, and one dyad g g' / s for all that goes with the normal impulse
 Velocities are scaled by sqrt(M): the Hessian is I + J' G J, bounded below by 1 at any mass ratio, and no inertia has to
 be inverted. Its factor has an envelope (see rtcore.solvers.cholesky), narrow for stacks. After each step some
 Gauss-Seidel sweeps put right what one contact can alone. Proximal steps with a lagged slip are not proven to converge;
-each one does, its objective never rises, and the best impulses by the natural-map residual are kept.
+each one does, its objective never rises, and the best impulses by the natural-map residual are kept. Near the answer
+they gain a constant factor each: where contacts are few, rounds of rtcore.solvers.semismooth do the rest.
 Source: Castro, Permenter and Han 2022 (convex primal contact); Todorov 2014 (exact line search); Acary et al. 2011
 (fixed point on de Saxce's term); Acary and Bourrier 2021 (the same for rolling); Rockafellar 1976 (proximal point).
 """
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rtcore.kernels import inner, kernel
-from rtcore.solvers import best, cholesky
+from rtcore.solvers import best, cholesky, semismooth
 from rtcore.solvers.cholesky import BLOCK
 from rtcore.solvers.gauss_seidel import prepare_sweeps, sweep, sweep_with_moments
 from rtcore.solvers.local import FACTORS, UNIT, prepare
@@ -68,10 +69,10 @@ ENOUGH = 1e-1
 """Gradient that ends a step, as a share of the larger of the velocities made and those to be stopped."""
 TIGHT = 10.0
 """The same as a multiple of the best residual so far, if that is less: what a step leaves, a small S magnifies."""
-GAIN = 1e-6
-"""Energy that an answer may seem to add, as a share of what its impulses exchange: rounding."""
 SWEEPS = 10
 """Gauss-Seidel sweeps after each step."""
+FEW = 24
+"""Contacts of an island up to which Newton's method on the law itself is tried, first of all and after each step."""
 LINE = 1e-2
 """Slope that ends a line search, as a share of that at its start."""
 LINE_ROUNDS = 60
@@ -121,6 +122,8 @@ class NewtonWork(NamedTuple):
     """(contacts, 3) impulses of the best answer."""
     factors: np.ndarray
     """(contacts, FACTORS) of each contact's own block, for the sweeps."""
+    ends: semismooth.SemismoothWork
+    """Of what each step ends with."""
 
 
 def make_work(problem: ContactProblem) -> NewtonWork:
@@ -156,6 +159,7 @@ def make_work(problem: ContactProblem) -> NewtonWork:
         change=np.zeros((contacts, 3)),
         best=np.zeros((contacts, 3)),
         factors=np.zeros((contacts, FACTORS)),
+        ends=semismooth.make_work(problem, semismooth.MOST),
     )
 
 
@@ -578,29 +582,6 @@ def _descend(
 
 
 @inner
-def _judge(problem: ContactProblem, first: int, last: int, rho: float) -> float:
-    """The residual of what the contacts hold; infinity for what cannot be an answer.
-
-    A residual is relative, so that impulses which overflow would have none, and absurdly large ones less than a start
-    at 0. By Coulomb's law r.u <= 0, so that r.(u + q), twice the energy that the impulses add, is below 0.
-    """
-    gain = 0.0
-    exchange = 0.0
-    size = 0.0
-    for i in range(first, last):
-        r = problem.equations[i].impulse
-        u = problem.equations[i].velocity
-        for k in range(3):
-            size += r[k] * r[k] + rho * rho * u[k] * u[k]
-            work = r[k] * (u[k] + problem.equations[i].free[k])
-            gain += work
-            exchange += abs(work)
-    if size < math.inf and gain <= GAIN * exchange:
-        return residual(problem, first, last, rho)
-    return math.inf
-
-
-@inner
 def _take_together(problem: ContactProblem, first: int, i: int, work: NewtonWork) -> None:
     """Take the impulse that answers the argument of a contact with moments."""
     laws = _laws(problem, first, i, work)
@@ -613,7 +594,7 @@ def _take_together(problem: ContactProblem, first: int, i: int, work: NewtonWork
 
 @inner
 def _answer(problem: ContactProblem, first: int, last: int, work: NewtonWork, rho: float) -> float:
-    """Take the impulses that answer the arguments, and return their residual, see `_judge`."""
+    """Take the impulses that answer the arguments, and return their residual, see `best.judge`."""
     for i in range(last - first):
         w = work.argument[i]
         equation = problem.equations[first + i]
@@ -626,7 +607,7 @@ def _answer(problem: ContactProblem, first: int, last: int, work: NewtonWork, rh
         r = equation.impulse
         r[0], r[1], r[2] = project_cone(n, t1, t2, mu)
     relative_velocity(problem, first, last)
-    return _judge(problem, first, last, rho)
+    return best.judge(problem, first, last, rho)
 
 
 @kernel
@@ -654,14 +635,18 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
             energy += share * equation.free[k] * equation.free[k]
     moments = has_moments(problem, first, last)
     relative_velocity(problem, first, last)
-    report.start_residual = _judge(problem, first, last, rho)
+    report.start_residual = best.judge(problem, first, last, rho)
     report.residual = report.start_residual
     report.sweeps_used = 0
     best.keep(problem, first, last, work.best)
-    soft = TRIAL
+    few = not moments and last - first <= FEW
+    if few:
+        semismooth.improve(problem, first, last, settings, rho, work.ends, report)
+        best.keep(problem, first, last, work.best)
+    soft = TRIAL if report.sweeps_used == 0 else START
     care = 1.0
     while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
-        trial = report.sweeps_used == 0
+        trial = soft == TRIAL
         left = settings.sweeps - report.sweeps_used
         enough = care * min(ENOUGH, TIGHT * report.residual)
         _centre(problem, first, last, work, dof, soft / rho)
@@ -683,12 +668,16 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
                 else:
                     sweep(problem, first, last, work.factors)
             relative_velocity(problem, first, last)
-            swept = _judge(problem, first, last, rho)
+            swept = best.judge(problem, first, last, rho)
             if swept < report.residual:
                 report.residual = swept
                 best.keep(problem, first, last, work.best)
             elif error == report.residual:
                 best.give(problem, first, last, work.best)
+        if few and error < math.inf and semismooth.fits(problem, first, last, work.ends):
+            best.give(problem, first, last, work.best)
+            semismooth.improve(problem, first, last, settings, rho, work.ends, report)
+            best.keep(problem, first, last, work.best)
         if not error < math.inf:
             best.give(problem, first, last, work.best)
             soft = max(STIFFEST, care * SOFTEST)
