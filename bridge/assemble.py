@@ -167,7 +167,10 @@ def assemble(
         tool_mesh_id = builder.add_mesh(tool.nodes, tool.triangles)
     if tool is not None:
         settings["tool_reach"] = np.linalg.norm(tool.vertices[np.unique(tool.faces)], axis=1).max()
-    leave_room(settings, float(np.linalg.norm(config.tool.tip_offset) + settings["tool_reach"][0]))
+    try:
+        leave_room(settings, float(np.linalg.norm(config.tool.tip_offset) + settings["tool_reach"][0]))
+    except ValueError as error:
+        raise ConfigError(source, [f"coupling.{error}"]) from None
     heavy = None if tool is None or config.tool.mass == 0.0 else tool_inertia(tool, config.tool.mass)
     radius = config.tool.tip_radius if tool is None else 0.0
     try:

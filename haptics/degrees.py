@@ -12,6 +12,9 @@ along without spin, each time by the shortest turn that takes the old pointing t
 turns about the one axis about which no torque is rendered. Before the first pose of a lease "as it was" is the
 orientation of the tool, so taking the device turns nothing by more than it points elsewhere.
 
+The torque that the coupling wants has no part about the axis. In what is sent the slew limit may leave a trace of one
+where the axis has turned since the last tick; it does no work, as the device does not turn about the axis.
+
 Force needs no mask: whoever drives anything drives three degrees of it.
 """
 

@@ -15,7 +15,9 @@ The device applies f at the coupling point, together with the coupling's force: 
 so that both together keep all limits. R counts scene metres; a ``gain`` of 0 to 1 weakens it, and 0 is off.
 
 Pressing the tool off its coupling point makes a torque of force times lever, which the sphere shows as up to
-``lever / R`` times the force over again, as if the spring were stiffer. :func:`leave_room` lowers the stiffness for it.
+``gain lever / R`` times the force over again: added to it where the contact is ahead of the coupling point, as if the
+spring were stiffer, and taken from it where the contact is behind. :func:`leave_room` lowers the stiffness for the one
+and refuses a radius so small that the other would pull the hand in.
 """
 
 import numpy as np
@@ -40,8 +42,15 @@ def leave_room(settings: np.ndarray, lever: float) -> None:
     """Lower the stiffness in (1,) SETTINGS and its cap so that spring and sphere together are no stiffer than the cap.
 
     ``lever``: m, scene, from the coupling point to the tool's farthest point. Nothing changes while the sphere is off.
+    Raises ValueError when the sphere is smaller than the tool.
     """
     row = settings[0]
-    if row["sphere"] > 0.0:
-        row["stiffness_max"] /= 1.0 + row["sphere"] * lever
+    share = float(row["sphere"]) * lever
+    if share > 1.0 + 1e-9:
+        raise ValueError(
+            f"sphere_radius must be at least virtual_sphere times {lever:.4g} m, the tool's farthest point from its "
+            f"coupling point: a contact behind the hand would pull it in; it is {1.0 / share:.3g} of that"
+        )
+    if share > 0.0:
+        row["stiffness_max"] /= 1.0 + share
         row["stiffness"] = min(row["stiffness"], row["stiffness_max"])

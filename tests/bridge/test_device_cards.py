@@ -57,6 +57,12 @@ def test_a_virtual_sphere_lowers_the_stiffness_and_says_so():
     assert assembled("touch", "[coupling]\nstiffness = 400.0").settings["stiffness"][0] == 400.0
 
 
+def test_a_virtual_sphere_smaller_than_the_tool_is_refused():
+    with pytest.raises(ConfigError, match=r"coupling.sphere_radius must be at least virtual_sphere times 0.05 m"):
+        assembled("touch", "[coupling]\nvirtual_sphere = 1.0\nsphere_radius = 0.04")
+    assembled("touch", "[coupling]\nvirtual_sphere = 0.8\nsphere_radius = 0.04")
+
+
 def test_a_virtual_sphere_for_the_wrong_device_is_refused():
     with pytest.raises(ConfigError, match=r"here.toml: virtual_sphere = 1 needs a device .* card of 'falcon'"):
         assembled("falcon", "[coupling]\nvirtual_sphere = 1.0")

@@ -1,5 +1,7 @@
 """The virtual sphere: a torque as the tangential force whose moment it is, within all limits, off unless asked for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from haptics_rig import BLOCK, REACH, REST, Rig, block_model, plane_model
@@ -8,8 +10,11 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from haptics.cards import load_card
+from haptics.hands import HELD, LIGHT, DeviceDynamics, SimulatedHand, WayPoints
 from haptics.settings import make_settings
 from haptics.sphere import leave_room, sphere_force
+from haptics.states import CommandKind
+from haptics.touch import make_touch
 
 LOW = (0.0, 0.0, BLOCK + 0.002)
 RADIUS = 0.04
@@ -145,6 +150,47 @@ def test_room_is_left_under_the_stiffness_of_the_card():
     settings = make_settings(load_card("touch"), stiffness=400.0)
     leave_room(settings, RADIUS)
     assert settings["stiffness"][0] == 400.0
+
+
+def test_a_contact_behind_the_hand_never_pulls_it_in():
+    """A sphere as small as the tool leaves nothing of a push from the side behind; a smaller one is refused."""
+    model = plane_model(tip_offset=(0.0, 0.0, RADIUS))
+    rig = Rig(model, "omega6", stiffness=500.0, damping=0.0, virtual_sphere=1.0, sphere_radius=RADIUS)
+    rig.sample["orientation"] = Rotation.from_rotvec((0.0, -np.pi / 2, 0.0)).as_quat()
+    rig.activate((0.0, 0.0, 0.1))
+    rig.glide((0.0, 0.0, REST - 0.002))
+    rig.run(80)
+    assert rig.wrench[:3] == pytest.approx((0.0, 0.0, 0.0), abs=1e-3)
+    leave_room(rig.settings, RADIUS)
+    with pytest.raises(ValueError, match=r"sphere_radius must be at least virtual_sphere times 0.05 m"):
+        leave_room(rig.settings, 0.05)
+
+
+@pytest.mark.parametrize("delay_ticks", [0, 1])
+@pytest.mark.parametrize("grip", [HELD, LIGHT], ids=["held", "light"])
+def test_with_the_room_that_is_left_a_hand_settles(grip, delay_ticks):
+    """The reference device without torque, at its largest stiffness, pressing its tool's side: as without a sphere."""
+    card = replace(load_card("simulated"), actuated=3, torque_max=None)
+    model = plane_model(tip_offset=(0.0, 0.0, -RADIUS))
+    limits = {"stiffness": 2000.0, "damping": 2.0, "virtual_sphere": 1.0, "sphere_radius": RADIUS}
+    rig = Rig(model, card, ramp_up_ms=1.0, **limits)
+    leave_room(rig.settings, RADIUS)
+    rig.touch = make_touch(rig.settings)
+    aside = Rotation.from_rotvec((0.0, -np.pi / 2, 0.0)).as_quat()
+    ends = [(0.0, 0.0, REST + 0.002), (0.0, 0.0, REST - 0.003)]
+    path = WayPoints([0.0, 0.3], ends, [aside, aside])
+    hand = SimulatedHand(path, grip, DeviceDynamics.from_card(card), delay_ticks=delay_ticks)
+    rig.command(CommandKind.LEASE)
+    rig.send(hand.position, orientation=aside)
+    rig.command(CommandKind.ARM, 1)
+    heights = []
+    for _ in range(1500):
+        pose = hand.step(1e-3, rig.wrench)
+        rig.send(pose.position, pose.orientation)
+        heights.append(hand.position[2])
+    assert rig.row["stiffness"] == 1000.0
+    assert np.ptp(heights[1200:]) <= card.resolution
+    assert rig.wrench[2] == pytest.approx(grip.stiffness * (heights[-1] - ends[1][2]), abs=card.coulomb_friction + 1e-6)
 
 
 @pytest.mark.parametrize("name", ["sigma7", "spidar55", "falcon", "spidar3", "spacemouse", "mouse"])
