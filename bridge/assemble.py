@@ -19,6 +19,7 @@ from bridge.scene.sources import Source
 from bridge.start import BOUND_SHARE, Start, Trouble, overlapping
 from haptics.cards import DeviceCard, load_card
 from haptics.settings import make_settings
+from haptics.sphere import leave_room
 from rtcore.model import Model, ModelBuilder
 from rtcore.tables import BUDGET, FREE, HELD, KINEMATIC, STATIC
 
@@ -33,6 +34,9 @@ LEAST_ARM = 0.01
 
 KINDS = {"static": STATIC, "held": HELD, "free": FREE, "kinematic": KINEMATIC}
 """Of bodies, by what the configuration calls their motion."""
+
+GAINS = ("stiffness", "damping", "rotational_stiffness", "virtual_sphere", "sphere_radius")
+"""Keys of the coupling that are about what a hand feels."""
 
 TOOL = "[tool]"
 """Name of the tool among meshes; no body can have it."""
@@ -163,6 +167,10 @@ def assemble(
         tool_mesh_id = builder.add_mesh(tool.nodes, tool.triangles)
     if tool is not None:
         settings["tool_reach"] = np.linalg.norm(tool.vertices[np.unique(tool.faces)], axis=1).max()
+    try:
+        leave_room(settings, float(np.linalg.norm(config.tool.tip_offset) + settings["tool_reach"][0]))
+    except ValueError as error:
+        raise ConfigError(source, [f"coupling.{error}"]) from None
     heavy = None if tool is None or config.tool.mass == 0.0 else tool_inertia(tool, config.tool.mass)
     radius = config.tool.tip_radius if tool is None else 0.0
     try:
@@ -196,7 +204,8 @@ def assemble(
         wanted, given = getattr(config.coupling, key), float(settings[key][0])
         if given < wanted:
             what = key.replace("_", " ")
-            notes.append(f"coupling {what} {wanted:g} {unit} was capped at {given:g} by the card of {card.name!r}")
+            why = "to leave room for the virtual sphere under" if settings["sphere"][0] > 0.0 else "by"
+            notes.append(f"coupling {what} {wanted:g} {unit} was capped at {given:g} {why} the card of {card.name!r}")
     return Assembly(
         config=config,
         card=card,
@@ -306,6 +315,12 @@ def tool_mesh(config: Config, base_directory: Path, notes: list[str]) -> Prepare
 
 def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
     coupling, safety, workspace = config.coupling, config.safety, config.workspace
+    asked = [key for key in GAINS if key in coupling.model_fields_set]
+    if card.input_only and asked:
+        raise ConfigError(
+            source,
+            [f"coupling.{asked[0]}: must be left out, as the device card {card.name!r} is input only: nothing is felt"],
+        )
     try:
         return make_settings(
             card,
@@ -313,6 +328,8 @@ def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
             stiffness=coupling.stiffness,
             damping=coupling.damping,
             rotational_stiffness=coupling.rotational_stiffness,
+            virtual_sphere=coupling.virtual_sphere,
+            sphere_radius=coupling.sphere_radius,
             scale=workspace.scale,
             workspace_position=workspace.pose.position,
             workspace_orientation=workspace.pose.orientation,

@@ -380,6 +380,10 @@ class Coupling(Section):
     """N·s/m at the device"""
     rotational_stiffness: NonNegative = 0.5
     """N·m/rad at the device, felt with a tool that has `mesh` or `primitive`; capped by the card"""
+    virtual_sphere: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the torque that a device without torque shows as a force on a virtual sphere; 0: off"""
+    sphere_radius: Positive = 0.05
+    """Lever of that force about the coupling point, m in the scene"""
     ramp_up_ms: Positive = 500.0
     """Time from no force to full gains when engaging"""
     ramp_down_ms: Positive = 100.0

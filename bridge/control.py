@@ -434,6 +434,8 @@ class Control:
                 raise Refusal("bad_value", f"`scale` must be above 0, not {request['scale']}")
             return CommandKind.SET_SCALE, [float(request["scale"])]
         if given == ["stiffness", "damping"]:
+            if self._facts.card.get("actuated") == 0:
+                raise Refusal("bad_value", "the device is input only: it feels nothing and has no gains to set")
             if request["stiffness"] <= 0 or request["damping"] < 0:
                 raise Refusal("bad_value", "`stiffness` must be above 0 N/m and `damping` not below 0 N·s/m")
             return CommandKind.SET_GAINS, [float(request["stiffness"]), float(request["damping"])]

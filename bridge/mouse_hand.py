@@ -22,6 +22,8 @@ from haptics.states import EngagementState
 from rtcore.spatial import conjugate, multiply, quaternion
 
 SAMPLE_HZ = 500.0
+INPUT_REACH = 0.02
+"""m, device: farthest that a device image goes from the tool when the card knows no force."""
 SMOOTHING_S = 0.025
 """Time constant between mouse and device: a mouse moves in steps, a hand does not."""
 
@@ -154,6 +156,9 @@ def _window(name: str, shared: Any) -> None:
     row = stored.settings[0]
     dt, force_full = float(row["dt"]), float(row["force_max"])
     farthest = 1.2 * force_full / float(row["stiffness"]) * float(row["scale"])
+    if force_full == 0.0:
+        # An input device's card: there is no force at which the spring would saturate.
+        farthest = INPUT_REACH * float(row["scale"])
     reader = RingReader(runtime.ring_path)
     try:
         with Window(stored.model, f"hapticd mouse ({name})") as window:

@@ -79,7 +79,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, bool], ...], str], ...] 
             ("damping", "number >= 0, N·s/m at the device; together with `stiffness`", False),
             ("scale", "number > 0, scene metres per device metre; alone; only while idle or clutched", False),
         ),
-        "changes gains (capped by the device card) or scale until the lease ends",
+        "changes gains (capped by the device card; an input device has none) or scale until the lease ends",
     ),
     (
         "pose_body",
@@ -109,7 +109,7 @@ HELLO_REPLY = (
         "limits",
         "SI",
         "in force: `force_max`, `torque_max`, `stiffness_max`, `damping_max`, `force_slew`, `torque_slew` (per tick), "
-        "`speed_max`, `stiffness`, `damping`, `engage_distance`",
+        "`speed_max`, `stiffness`, `damping`, `engage_distance`; `force_max` 0 for an input device",
     ),
     ("card", "", "the device card"),
     (
@@ -433,7 +433,7 @@ coupling point, for no longer than `valid_for` after `t_sent`:
 
     d = proxy_position - x
     damping = B * dot(proxy_velocity - v, d / |d|), held within plus or minus K * |d|
-    force  = (K * |d| + damping) * d / |d| + feed_forward            (zero for d = 0)
+    force  = (K * |d| + damping) * d / |d| + feed_forward            (the first part is zero for d = 0)
 
 K and B are the first three entries of `stiffness` and `damping` (they are equal). The adapter has to keep `force_max`,
 and `force_slew` from one render to the next: the daemon's own limits act on `wrench`, and new gains may change K at
@@ -451,6 +451,11 @@ velocities divided by `scale`, so with the coupling at the device K stays K: a s
 scale in the scene. A pose maps tool coordinates to the frame; the coupling point is the tool's origin, twist and
 wrench are `[linear, angular]` about it. Messages of the state socket are in the scene frame unless they say
 otherwise, and their positions are of the centre of the tool's tip.
+
+The device card says how many degrees of freedom count (`sensed`) and are rendered (`actuated`). With `sensed` 3 the
+`orientation` of a sample is checked but not used, and the tool keeps its own; with 5 what counts is where the card's
+`axis` points, and the tool does not roll about it. With `actuated` 5 the torque about that axis is zero, with 3 all
+torque, with 0 wrench, stiffness, damping and feed-forward. [devices.md](devices.md) tells more.
 
 ## Control
 

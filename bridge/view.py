@@ -235,7 +235,7 @@ class Window:
                 self._move(piece, now.device, now.device_turn)
             if not self.gui:
                 return
-            arrow = now.proxy + 0.5 * self.radius / force_full * now.force
+            arrow = now.proxy + 0.5 * self.radius / max(force_full, 1e-9) * now.force
             self._line("force", now.proxy, arrow, (0.05, 0.50, 0.36), 6.0)
             self._line("spring", now.proxy, now.device, (0.16, 0.55, 0.86), 2.0)
             for i, (point, normal, _, _) in enumerate(now.contacts):

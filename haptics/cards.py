@@ -6,9 +6,14 @@ import difflib
 import math
 import os
 import tomllib
+from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from haptics.degrees import DRIVEN, SENSED
 
 CARD_DIRECTORY = Path(__file__).resolve().parent.parent / "configs" / "devices"
 """The project's own cards, which are installed beside the packages."""
@@ -16,6 +21,20 @@ CARD_DIRECTORY = Path(__file__).resolve().parent.parent / "configs" / "devices"
 
 class CardError(ValueError):
     """A device card that cannot be used; the text says which file and key, and what would be right."""
+
+
+DEFAULT_AXIS = (0.0, 0.0, -1.0)
+"""A handle that hangs down in its zero orientation, as tools in the configurations here do."""
+
+DIRECTIONS = {
+    "right": (1, 0, 0),
+    "left": (-1, 0, 0),
+    "away": (0, 1, 0),
+    "towards": (0, -1, 0),
+    "up": (0, 0, 1),
+    "down": (0, 0, -1),
+}
+"""In a frame with x to the right, y away from the person and z up."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +45,16 @@ class DeviceCard:
     """Short name; the file is called so."""
     model: str
     """What it is, for people."""
-    force_max: float
-    """N, continuous, by norm."""
     sensed: int
-    """Degrees of freedom measured: 3 (position) or 6 (with orientation)."""
+    """Degrees of freedom measured: 3 (position), 5 (and where the handle points) or 6 (and its roll)."""
     actuated: int
-    """Degrees of freedom driven: 3 (force) or 6 (with torque)."""
+    """Degrees of freedom driven: 3 (force), 5 (and torque across the handle's axis), 6 (about it too), 0 (nothing)."""
     source: str
     """Where the figures were read."""
     conditions: str
     """Rate and hand at which stiffness and damping limits hold."""
+    force_max: float | None = None
+    """N, continuous, by norm; absent for an input device, and only there."""
     torque_max: float | None = None
     """N·m, by norm; absent for a device without torque."""
     stiffness_max: float | None = None
@@ -46,6 +65,12 @@ class DeviceCard:
     """N·s/m."""
     workspace_radius: float | None = None
     """m, of a sphere inside the workspace."""
+    workspace_size: tuple[float, float, float] | None = None
+    """m, edges along x, y and z of a box that the handle cannot leave."""
+    frame: tuple[str, str, str] | None = None
+    """Where x, y and z of the device frame point for the person before it: towards, away, left, right, up, down."""
+    axis: tuple[float, float, float] = DEFAULT_AXIS
+    """The handle's own axis from the hand ahead to the tip, unit, in handle coordinates: of roll and virtual sphere."""
     speed_max: float | None = None
     """m/s: faster motion between two samples is taken for a fault."""
     rate: float | None = None
@@ -62,7 +87,12 @@ class DeviceCard:
     @property
     def renders_torque(self) -> bool:
         """Whether the device can drive rotations."""
-        return self.actuated == 6 and self.torque_max is not None
+        return self.actuated >= 5 and self.torque_max is not None
+
+    @property
+    def input_only(self) -> bool:
+        """Whether the device renders nothing."""
+        return self.actuated == 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the known entries as plain values, for a JSON or msgpack message."""
@@ -70,7 +100,9 @@ class DeviceCard:
 
 
 _TEXTS = {"name", "model", "source", "conditions"}
-_WHOLE = {"sensed", "actuated"}
+_WHOLE = {"sensed": SENSED, "actuated": DRIVEN}
+_ROWS = {"workspace_size", "frame", "axis"}
+_DRIVEN_ONLY = ("force_max", "torque_max", "stiffness_max", "rotational_stiffness_max", "damping_max")
 _MAY_BE_ZERO = {"damping_max", "viscous_friction", "coulomb_friction", "resolution"}
 
 
@@ -117,20 +149,81 @@ def card_from_dict(values: dict[str, Any], where: str = "device card") -> Device
                 raise CardError(f"{where}: key {key!r} is missing; {_wanted(key)} is needed")
             continue
         _check(where, key, values[key])
-    typed: dict[str, Any] = {
-        key: value if key in _TEXTS or key in _WHOLE else float(value) for key, value in values.items()
-    }
-    card = DeviceCard(**typed)
-    if card.actuated > card.sensed:
-        raise CardError(
-            f"{where}: actuated = {card.actuated} must not be above sensed = {card.sensed}: "
-            f"a torque needs a measured orientation"
-        )
-    if card.torque_max is not None and card.actuated != 6:
-        raise CardError(
-            f"{where}: torque_max = {card.torque_max:g} needs actuated = 6; leave it out for a device without torque"
-        )
+    card = DeviceCard(**{key: _typed(key, value) for key, value in values.items()})
+    wrong = _inconsistency(card)
+    if wrong is not None:
+        raise CardError(f"{where}: {wrong}")
     return card
+
+
+def to_person(card: DeviceCard) -> tuple[float, float, float, float] | None:
+    """Quaternion [x, y, z, w] from a card's device frame to x right, y away, z up; None when its frame is not known."""
+    from scipy.spatial.transform import Rotation
+
+    if card.frame is None:
+        return None
+    x, y, z, w = Rotation.from_matrix(np.array([DIRECTIONS[name] for name in card.frame]).T).as_quat(canonical=True)
+    return (float(x), float(y), float(z), float(w))
+
+
+def _inconsistency(card: DeviceCard) -> str | None:
+    """One sentence on figures that cannot be true together; None when there are none."""
+    if card.input_only:
+        for key in _DRIVEN_ONLY:
+            if getattr(card, key) is not None:
+                return f"{key} = {getattr(card, key):g} needs actuated = 3 or more: with 0 the device is input only"
+    elif card.force_max is None:
+        return f"key 'force_max' is missing; {_wanted('force_max')} is needed, unless actuated = 0"
+    if card.actuated > card.sensed:
+        return f"actuated = {card.actuated} must not be above sensed = {card.sensed}: what is driven must be measured"
+    for key in ("torque_max", "rotational_stiffness_max"):
+        if getattr(card, key) is not None and card.actuated < 5:
+            return f"{key} = {getattr(card, key):g} needs actuated = 5 or 6; leave it out for a device without torque"
+    radius, size = card.workspace_radius, card.workspace_size
+    if radius is not None and size is not None and 2.0 * radius > min(size):
+        return (
+            f"workspace_radius = {radius:g} m does not fit into workspace_size = {list(size)} m: its diameter is "
+            f"{2.0 * radius:g} m"
+        )
+    return _stiffness_trouble(card)
+
+
+def _stiffness_trouble(card: DeviceCard) -> str | None:
+    """A largest stiffness that is in other units than force and lengths, most likely."""
+    force, stiffness = card.force_max, card.stiffness_max
+    if force is not None and stiffness is not None:
+        if card.resolution is not None and stiffness * card.resolution > force:
+            return (
+                f"stiffness_max = {stiffness:g} N/m makes {stiffness * card.resolution:g} N of one encoder step "
+                f"(resolution = {card.resolution:g} m), more than force_max = {force:g} N: no spring could be felt"
+            )
+        reach = math.inf if card.workspace_radius is None else 2.0 * card.workspace_radius
+        if card.workspace_size is not None:
+            reach = min(reach, math.hypot(*card.workspace_size))
+        if force / stiffness > reach:
+            return (
+                f"stiffness_max = {stiffness:g} N/m reaches force_max = {force:g} N only after "
+                f"{force / stiffness:g} m, farther than the workspace ({reach:g} m): is it in N/mm?"
+            )
+    torque, turning = card.torque_max, card.rotational_stiffness_max
+    if torque is not None and turning is not None and torque / turning > math.pi:
+        return (
+            f"rotational_stiffness_max = {turning:g} N·m/rad reaches torque_max = {torque:g} N·m only after "
+            f"{torque / turning:g} rad, more than half a turn"
+        )
+    return None
+
+
+def _typed(key: str, value: Any) -> Any:
+    """A checked value as the card holds it."""
+    if key in _TEXTS or key in _WHOLE:
+        return value
+    if key == "frame":
+        return tuple(value)
+    if key == "axis":
+        norm = math.hypot(*value)
+        return tuple(float(c) / norm for c in value)
+    return tuple(float(c) for c in value) if key in _ROWS else float(value)
 
 
 def _read(path: Path) -> DeviceCard:
@@ -149,7 +242,9 @@ def _check(where: str, key: str, value: Any) -> None:
     if key in _TEXTS:
         good = isinstance(value, str) and bool(value.strip())
     elif key in _WHOLE:
-        good = isinstance(value, int) and not isinstance(value, bool) and value in (3, 6)
+        good = isinstance(value, int) and not isinstance(value, bool) and value in _WHOLE[key]
+    elif key in _ROWS:
+        good = isinstance(value, list | tuple) and len(value) == 3 and _good_row(key, value)
     else:
         good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         good = good and (value >= 0 if key in _MAY_BE_ZERO else value > 0)
@@ -157,11 +252,29 @@ def _check(where: str, key: str, value: Any) -> None:
         raise CardError(f"{where}: {key} = {value!r} will not do; {_wanted(key)} is needed")
 
 
+def _good_row(key: str, value: Sequence[Any]) -> bool:
+    if key == "frame":
+        if not all(isinstance(each, str) and each in DIRECTIONS for each in value):
+            return False
+        (a, b, c), (d, e, f), (g, h, i) = (DIRECTIONS[each] for each in value)
+        return a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g) == 1
+    if not all(isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each) for each in value):
+        return False
+    return abs(math.hypot(*value) - 1.0) <= 1e-3 if key == "axis" else all(each > 0 for each in value)
+
+
 def _wanted(key: str) -> str:
     if key in _TEXTS:
         return "a text that is not empty"
     if key in _WHOLE:
-        return "3 or 6"
+        *some, last = _WHOLE[key]
+        return f"{', '.join(str(each) for each in some)} or {last}"
+    if key == "frame":
+        return f"three of {', '.join(DIRECTIONS)} that are a right-handed frame"
+    if key == "axis":
+        return "a direction of three numbers and norm 1"
+    if key in _ROWS:
+        return "three finite numbers above 0"
     return "a finite number, 0 or more" if key in _MAY_BE_ZERO else "a finite number above 0"
 
 

@@ -255,7 +255,10 @@ def unclutch(world: Record, proxy: Record, settings: Record, touch: Record, take
 
 @kernel
 def set_gains(settings: Record, touch: Record, command: Record) -> int:
-    """SET_GAINS: above the card's limit they are capped; what no device could mean is refused."""
+    """SET_GAINS: above the card's limit they are capped; what no device could mean is refused, as is an input device,
+    which renders nothing."""
+    if settings.actuated == 0:
+        return BAD_VALUE
     stiffness = command.values[0]
     damping = command.values[1]
     # Written so that NaN fails.

@@ -15,11 +15,17 @@ the same in scene and device. A torque is no spring of the rendered impedance bu
 that may be sent (:mod:`haptics.limits`). In HOLD torque and damper decay, linearly, to zero at the stale horizon; the
 spring of the force stays.
 
+A device gets what it drives (:mod:`haptics.degrees`): of five degrees the torque across its handle's axis, of three no
+torque, but when asked a force in its place (:mod:`haptics.sphere`), and an input device nothing, though the spring
+pulls the tool after it as ever.
+
 An adapter that closes the loop itself gets K (the ramp included), the tool's pose and twist in the device frame, and B
 only while a contact holds the tool back; a diagonal cannot say "along the stretch", so it should hold the damper within
 the spring's force as above.
 """
 
+from haptics.degrees import driven_torque
+from haptics.sphere import sphere_force
 from haptics.tables import Record
 from haptics.workspace import (
     orientation_to_device,
@@ -119,7 +125,8 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     if blocked:
         damping = fresh * touch.damping
     torque = (0.0, 0.0, 0.0)
-    if settings.torque_free == 0:
+    instead = (0.0, 0.0, 0.0)
+    if settings.torque_free == 0 or settings.sphere > 0.0:
         # Work at the device counts device metres, so the lever is divided by the scale like every length.
         orientation = quaternion(touch.goal.goal_orientation)
         lever = scaled(tip_lever(world, orientation), 1.0 / touch.scale)
@@ -127,6 +134,18 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         if world.tool_mesh_id >= 0:
             in_scene = add(in_scene, turning_back(proxy, settings, touch))
         torque = scaled(torque_to_device(settings, touch, in_scene), fresh)
+        turned = quaternion(touch.device_orientation)
+        if settings.torque_free == 0:
+            torque = driven_torque(settings, turned, torque)
+        else:
+            instead = sphere_force(settings, touch.scale, turned, torque)
+            torque = (0.0, 0.0, 0.0)
+            force = add(force, instead)
+    stiffness = touch.stiffness
+    if settings.actuated == 0:
+        force = (0.0, 0.0, 0.0)
+        stiffness = 0.0
+        damping = 0.0
 
     put_vector(output.device_position, vector(touch.goal.goal_position))
     put_quaternion(output.device_orientation, quaternion(touch.goal.goal_orientation))
@@ -148,9 +167,9 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         output.coupling_wrench[3 + k] = torque[k]
         output.render_twist[k] = moving[k]
         output.render_twist[3 + k] = turning[k]
-        output.stiffness[k] = touch.gain * touch.stiffness
+        output.stiffness[k] = touch.gain * stiffness
         output.stiffness[3 + k] = 0.0
         output.damping[k] = touch.gain * damping
         output.damping[3 + k] = 0.0
-        output.feed_forward[k] = 0.0
+        output.feed_forward[k] = instead[k]
         output.feed_forward[3 + k] = 0.0

@@ -14,7 +14,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from haptics.cards import DeviceCard
+from haptics.cards import DEFAULT_AXIS, DeviceCard
+from haptics.degrees import without_roll
 from rtcore.kernels import kernel
 from rtcore.spatial import from_rotation_vector, multiply, normalise, rotation_vector, vector
 
@@ -240,6 +241,10 @@ class DeviceDynamics:
     rotational_resolution: float = 1e-4
     """rad; 0 for none"""
     measures_orientation: bool = True
+    measures_roll: bool = True
+    """About ``axis``; only where an orientation is measured."""
+    axis: tuple[float, float, float] = DEFAULT_AXIS
+    """The handle's own, unit, handle coordinates."""
 
     @classmethod
     def from_card(cls, card: DeviceCard) -> DeviceDynamics:
@@ -254,7 +259,7 @@ class DeviceDynamics:
             )
             if value is not None
         }
-        return cls(**known, measures_orientation=card.sensed == 6)
+        return cls(**known, measures_orientation=card.sensed >= 5, measures_roll=card.sensed == 6, axis=card.axis)
 
 
 @kernel
@@ -390,6 +395,8 @@ class SimulatedHand:
             return HandPose(position, np.array(IDENTITY))
         x, y, z, w = (float(c) for c in wanted_orientation)
         turned = multiply(from_rotation_vector(vector(self.turned)), (x, y, z, w))
+        if not self.device.measures_roll:
+            turned = without_roll(normalise(turned), self.device.axis)
         angles = quantised(np.array(rotation_vector(normalise(turned))), self.device.rotational_resolution)
         return HandPose(position, np.array(from_rotation_vector(vector(angles))))
 

@@ -104,6 +104,7 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
         # Forces are off, and were off before: every way here leads through a ramp that ended at zero.
         for k in range(6):
             output.wrench[k] = 0.0
+            output.feed_forward[k] = 0.0
         limited |= NOT_SENT
     else:
         force = (output.coupling_wrench[0], output.coupling_wrench[1], output.coupling_wrench[2])
@@ -119,13 +120,19 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
             # Releasing only ever takes away, even from a force that was still catching up with its spring.
             largest_force = min(largest_force, length(last_force))
             largest_torque = min(largest_torque, length(last_torque))
+        wanted = gain * length(force)
         force, slow = approach(last_force, scaled(force, gain), largest_force, settings.force_slew)
+        # What stands in place of a torque is no spring either: it goes ahead in the share that is sent of it all.
+        share = gain
+        if wanted > 0.0:
+            share = gain * min(1.0, length(force) / wanted)
         torque, slow_torque = approach(last_torque, scaled(torque, gain), largest_torque, settings.torque_slew)
         if slow or slow_torque:
             limited |= SLEW_LIMITED
         for k in range(3):
             output.wrench[k] = force[k]
             output.wrench[3 + k] = torque[k]
+            output.feed_forward[k] *= share
             # No spring stands behind the torque: who closes the impedance gets all of it this way, limited like here.
             output.feed_forward[3 + k] = torque[k]
     for k in range(6):

@@ -19,12 +19,15 @@ from haptics.codes import (
     SAMPLE_STALE,
     UNUSABLE,
 )
+from haptics.degrees import sensed_orientation
 from haptics.limits import observe_energy
 from haptics.posing import LARGEST_COORDINATE, UNIT_TOLERANCE
 from haptics.tables import Record
 from haptics.transitions import engaged
+from haptics.workspace import orientation_to_device
 from rtcore.kernels import kernel
 from rtcore.spatial import (
+    Quaternion,
     conjugate,
     length,
     multiply,
@@ -66,6 +69,16 @@ def usable(sample: Record) -> bool:
 
 
 @kernel
+def orientation_of(settings: Record, touch: Record, sample: Record) -> Quaternion:
+    """The device's orientation by a sample: what its device does not sense stays, at first as the tool is turned."""
+    if touch.has_pose != 0:
+        before = quaternion(touch.device_orientation)
+    else:
+        before = orientation_to_device(settings, touch, quaternion(touch.image_orientation))
+    return sensed_orientation(settings, before, quaternion(sample.orientation))
+
+
+@kernel
 def jumps(world: Record, settings: Record, touch: Record, sample: Record) -> bool:
     """Whether the device went farther since its last good sample than it can, by translation or by the tip's turning;
     with a tool mesh, whose turning is felt, also whether it turned faster than a hand can.
@@ -77,14 +90,13 @@ def jumps(world: Record, settings: Record, touch: Record, sample: Record) -> boo
     if length(subtract(vector(sample.position), vector(touch.device_position))) > allowed:
         return True
     offset = vector(world.tip_offset)
-    turned = subtract(
-        rotate(quaternion(sample.orientation), offset), rotate(quaternion(touch.device_orientation), offset)
-    )
+    orientation = orientation_of(settings, touch, sample)
+    turned = subtract(rotate(orientation, offset), rotate(quaternion(touch.device_orientation), offset))
     if length(turned) > allowed * touch.scale:
         return True
     if settings.tool_reach == 0.0:
         return False
-    turn = multiply(quaternion(sample.orientation), conjugate(quaternion(touch.device_orientation)))
+    turn = multiply(orientation, conjugate(quaternion(touch.device_orientation)))
     return length(rotation_vector(normalise(turn))) > TURN_SPEED * 1e-9 * elapsed + TURN_MARGIN
 
 
@@ -106,15 +118,15 @@ def take_sample(world: Record, settings: Record, touch: Record, taken: Record) -
             touch.sample_kind = JUMPED
             touch.frozen = 1
         else:
-            accept_pose(touch, sample)
+            accept_pose(settings, touch, sample)
     if touch.sample_kind == UNUSABLE or (touch.sample_kind == NOTHING_NEW and touch.unusable_ticks > 0):
         touch.unusable_ticks += 1
 
 
 @kernel
-def accept_pose(touch: Record, sample: Record) -> None:
+def accept_pose(settings: Record, touch: Record, sample: Record) -> None:
     """The device is where this sample says."""
-    orientation = quaternion(sample.orientation)
+    orientation = orientation_of(settings, touch, sample)
     if touch.has_pose != 0:
         observe_energy(touch, vector(sample.position), orientation)
     put_vector(touch.device_position, vector(sample.position))

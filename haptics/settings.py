@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from haptics.cards import DeviceCard
+from haptics.sphere import DEFAULT_RADIUS
 from haptics.tables import SETTINGS, VELOCITY_SAMPLES
 
 DEFAULT_SPEED_MAX = 3.0
@@ -30,6 +31,8 @@ def make_settings(
     stiffness: float = 400.0,
     damping: float = 1.0,
     rotational_stiffness: float = 0.5,
+    virtual_sphere: float = 0.0,
+    sphere_radius: float = DEFAULT_RADIUS,
     tool_reach: float = 0.0,
     scale: float = 1.0,
     workspace_position: Sequence[float] = (0.0, 0.0, 0.0),
@@ -50,6 +53,8 @@ def make_settings(
 
     Gains are SI at the device and are capped by the card. A card that publishes no stiffness or damping limit caps them
     at what is asked for here, so that no client can go beyond what the author of the configuration chose.
+    ``virtual_sphere`` is the gain, 0 (off) to 1, of the force that stands for a torque that a force-only device cannot
+    render, and ``sphere_radius`` its lever in the scene, m (:mod:`haptics.sphere`).
     ``tool_reach`` (m) is the distance of a tool mesh's farthest point from the tip centre, 0 for a sphere tip.
 
     The slew limit per tick is ``max(1.5 K_max v dt, force_max / shortest ramp)``: the first term lets honest contact
@@ -63,6 +68,13 @@ def make_settings(
     _positive("stiffness", stiffness, "N/m")
     _not_negative("damping", damping, "N·s/m")
     _not_negative("rotational_stiffness", rotational_stiffness, "N·m/rad")
+    _finite("virtual_sphere", virtual_sphere, low=0.0, high=1.0, unit="")
+    _positive("sphere_radius", sphere_radius, "m")
+    if virtual_sphere > 0.0 and (card.renders_torque or card.input_only or card.sensed < 5):
+        raise ValueError(
+            f"virtual_sphere = {virtual_sphere:g} needs a device that senses its orientation and renders force without "
+            f"torque; the card of {card.name!r} says sensed = {card.sensed}, actuated = {card.actuated}"
+        )
     _not_negative("tool_reach", tool_reach, "m")
     _finite("scale", scale, low=MIN_SCALE, high=MAX_SCALE, unit="scene metres per device metre")
     for name, value in (
@@ -106,7 +118,7 @@ def make_settings(
         rotational_stiffness if largest_turning is None else min(rotational_stiffness, largest_turning)
     )
     row["tool_reach"] = tool_reach
-    row["force_max"] = card.force_max
+    row["force_max"] = card.force_max or 0.0
     row["torque_max"] = card.torque_max or 0.0
     row["speed_max"] = card.speed_max if card.speed_max is not None else DEFAULT_SPEED_MAX
     row["jump_margin"] = jump_margin
@@ -124,11 +136,16 @@ def make_settings(
     row["ramp_fault_ticks"] = _ticks(ramp_fault_ms, tick_hz)
     row["require_deadman"] = int(require_deadman)
     row["torque_free"] = int(not card.renders_torque)
+    row["sensed"] = card.sensed
+    row["actuated"] = card.actuated
+    row["axis"] = card.axis
+    row["sphere"] = virtual_sphere / sphere_radius
     shortest = min(int(row["ramp_down_ticks"]), int(row["ramp_fault_ticks"]))
     contact_speed = min(float(row["speed_max"]), SLEW_SPEED)
     row["force_slew"] = max(SLEW_MARGIN * row["stiffness_max"] * contact_speed * dt, row["force_max"] / shortest)
     # A torque is a force on a lever: it may change in the same proportion of its own limit.
-    row["torque_slew"] = row["torque_max"] * row["force_slew"] / row["force_max"]
+    if card.force_max is not None:
+        row["torque_slew"] = row["torque_max"] * row["force_slew"] / row["force_max"]
     return settings
 
 

@@ -71,7 +71,7 @@ SETTINGS = np.dtype(
         ("tool_reach", "f8"),  # farthest point of a tool mesh from the tip centre, scene m; 0 for a sphere tip
         ("stiffness_max", "f8"),  # caps of the card
         ("damping_max", "f8"),
-        ("force_max", "f8"),  # saturation by norm, N
+        ("force_max", "f8"),  # saturation by norm, N; 0 for an input device
         ("torque_max", "f8"),  # N·m; 0 for a device without torque
         ("force_slew", "f8"),  # largest change of the force vector per tick, N
         ("torque_slew", "f8"),  # N·m per tick
@@ -91,7 +91,11 @@ SETTINGS = np.dtype(
         ("ramp_fault_ticks", "i4"),  # forced: stale, jump, stop
         ("require_deadman", "i4"),
         ("torque_free", "i4"),  # 1: the device renders no torque
+        ("sensed", "i4"),  # degrees of freedom: 3, 5 or 6, see haptics/degrees.py
+        ("actuated", "i4"),  # 0 (input only), 3, 5 or 6
         ("padding", "i4"),
+        ("axis", "f8", 3),  # unit, handle coordinates, from hand to tip: of five degrees, and of the virtual sphere
+        ("sphere", "f8"),  # gain over radius of the virtual sphere, 1/m in the scene; 0: off
     ],
     align=True,
 )
@@ -213,7 +217,7 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 5
+RECORD_VERSION = 6
 
 BODY_SAMPLE = np.dtype(
     [

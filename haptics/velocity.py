@@ -9,10 +9,11 @@ exactly zero while the tool follows freely.
 """
 
 from haptics.codes import GOOD
+from haptics.degrees import sensed_turning
 from haptics.tables import VELOCITY_SAMPLES, Record
 from haptics.workspace import tool_position
 from rtcore.kernels import kernel
-from rtcore.spatial import Vector, length, put_vector, scaled, vector
+from rtcore.spatial import Vector, length, put_vector, quaternion, scaled, vector
 
 SHORTEST_SPAN = 0.25
 """Part of a tick: samples closer together than this say nothing about velocity."""
@@ -116,7 +117,8 @@ def observe(world: Record, proxy: Record, settings: Record, touch: Record, sampl
     if sample.has_twist != 0:
         given = (sample.twist[0], sample.twist[1], sample.twist[2])
         put_vector(touch.velocity, bounded(given, settings.speed_max))
-        put_vector(touch.angular_velocity, (sample.twist[3], sample.twist[4], sample.twist[5]))
+        turning = (sample.twist[3], sample.twist[4], sample.twist[5])
+        put_vector(touch.angular_velocity, sensed_turning(settings, quaternion(touch.device_orientation), turning))
         touch.velocity_delay_s = 0.0
     else:
         put_vector(touch.angular_velocity, (0.0, 0.0, 0.0))

@@ -54,23 +54,38 @@ def _coupling(history: History) -> Certificate:
     fresh = (taken["fresh"] != 0) & (taken["sample"]["valid"] != 0) & (taken["age_ns"] <= settings["hold_after_ns"])
     fresh &= taken["sample"]["session"] == out["owner"]
     ends = [unit * (spring + share * damped)[:, None] for share in (1.0, 0.0)]
+    sphere, actuated = float(settings["sphere"]), int(settings["actuated"])
+    if sphere > 0.0:
+        # The force that stands for a torque fades with it, and then follows no line between two ends.
+        found.leave("faded, with a virtual sphere", int(np.sum(~fresh)))
+    # What makes the torque on its lever: without a sphere that is all of the force.
+    pulled = ends[0] if sphere > 0.0 else out["coupling_wrench"][:, :3]
     lever = _turns(out["device_orientation"]).apply(np.array(history.world["tip_offset"], dtype=float)) / scale
     proxy, image = _turns(out["proxy_orientation"]), _turns(out["device_orientation"])
     turn = (proxy * image.inv()).as_quat()
     back = 2.0 * turn[:, 3:] * turn[:, :3] * float(settings["rotational_stiffness"]) * history.has_mesh
     to_device = _turns(out["render_orientation"]) * proxy.inv()
-    torque = to_device.apply(np.cross(lever, workspace.apply(out["coupling_wrench"][:, :3])) + back)
+    torque = to_device.apply(np.cross(lever, workspace.apply(pulled)) + back)
+    axis = (to_device * image).apply(np.array(settings["axis"], dtype=float))
+    if sphere > 0.0:
+        ends = [end + sphere * scale * np.cross(torque, axis) for end in ends]
     if settings["torque_free"] != 0:
         torque = np.zeros_like(torque)
+    elif actuated == 5:
+        torque = torque - axis * np.sum(axis * torque, axis=1)[:, None]
+    if actuated == 0:
+        ends = [np.zeros_like(end) for end in ends]
     wanted, given = [ends, [torque, 0.0 * torque]], [out["coupling_wrench"][:, :3], out["coupling_wrench"][:, 3:]]
     grown = 1.0 + _norm(np.abs(out["proxy_position"]) + np.abs(out["device_position"])) / scale[:, 0]
     sizes = [
-        (history.stiffness[rows] * 1e-6 * grown + spring + history.damping[rows] * _norm(relative)),
+        (history.stiffness[rows] * 1e-6 * grown + spring + history.damping[rows] * _norm(relative))
+        * (1.0 + sphere * (1.0 + _norm(lever)) * scale[:, 0]),
         float(settings["rotational_stiffness"]) * 1e-6 + _norm(lever) * _norm(given[0]) + _norm(back),
     ]
     for what, (full, faded), logged, much in zip(("force", "torque"), wanted, given, sizes, strict=True):
         off = np.where(fresh, _norm(logged - full), _beside(logged, full, faded))
-        found.judge_all(history.ticks[rows], off, ROUNDING * much + 1e-300, what)
+        sure = fresh if sphere > 0.0 else np.ones(len(rows), dtype=bool)
+        found.judge_all(history.ticks[rows][sure], off[sure], ROUNDING * much[sure] + 1e-300, what)
     return found
 
 

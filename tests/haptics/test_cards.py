@@ -1,11 +1,14 @@
 """Cards and settings: what is known is used as a limit, what is not known is absent, what is wrong is said clearly."""
 
 import dataclasses
+import itertools
 import math
 
+import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
-from haptics.cards import CARD_DIRECTORY, CardError, DeviceCard, card_from_dict, card_names, load_card
+from haptics.cards import CARD_DIRECTORY, CardError, DeviceCard, card_from_dict, card_names, load_card, to_person
 from haptics.settings import DEFAULT_SPEED_MAX, make_settings
 from haptics.touch import make_touch
 
@@ -26,16 +29,41 @@ COMMUNITY = {
     "falcon": (8, 3000, 20, 0.04),
     "omega6": (12, 5000, 30, 0.075),
     "delta3": (20, 5000, 30, 0.15),
+    "omega7": (12, 5000, 30, 0.075),
     "inverse3": (10, 1000, 6, 0.15),
+}
+
+COMMUNITY_WITH_TORQUE = {
+    # F N, tau N·m, K N/m, K_r N·m/rad, B N·s/m, radius m, from the same tables
+    "premium15": (8.5, 0.188, 800, 0.3, 5, 0.12),
+    "premium30": (22, 0.188, 1000, 0.3, 5, 0.25),
+    "sigma7": (12, 0.2, 4000, 1.0, 30, 0.075),
+    "lambda7": (12, 0.2, 8000, 1.0, 30, 0.1125),
+}
+
+DEGREES = {
+    **{"simulated": (6, 6), "premium15": (6, 6), "premium30": (6, 6), "sigma7": (6, 6), "lambda7": (6, 6)},
+    **{"virtuose6d": (6, 6), "touch": (6, 3), "omni": (6, 3), "omega6": (6, 3), "omega7": (6, 3), "spidar63": (6, 3)},
+    **{"falcon": (3, 3), "delta3": (3, 3), "inverse3": (3, 3), "spidar3": (3, 3), "spidar55": (5, 5)},
+    **{"spacemouse": (6, 0), "mouse": (3, 0)},
 }
 
 
 def test_the_cards_that_come_with_the_project():
-    assert set(card_names()) >= set(COMMUNITY) | {"simulated", "virtuose6d"}
+    assert set(card_names()) == set(DEGREES)
     for name in card_names():
         card = load_card(name)
         assert card.name == name and card.source and card.conditions
-        make_touch(make_settings(card))
+        assert (card.sensed, card.actuated) == DEGREES[name]
+        assert card.input_only == (card.force_max is None) == (card.actuated == 0)
+        assert card.renders_torque == (card.actuated >= 5)
+        settings = make_settings(card)
+        make_touch(settings)
+        row = settings[0]
+        assert (row["sensed"], row["actuated"], row["force_max"]) == (*DEGREES[name], card.force_max or 0.0)
+        assert row["force_slew"] > 0.0 and (row["torque_slew"] > 0.0) == card.renders_torque
+        assert row["sphere"] == 0.0
+        assert card_from_dict(card.to_dict()) == card
 
 
 @pytest.mark.parametrize("name", COMMUNITY)
@@ -43,6 +71,47 @@ def test_community_figures(name):
     card = load_card(name)
     assert (card.force_max, card.stiffness_max, card.damping_max, card.workspace_radius) == COMMUNITY[name]
     assert card.torque_max is None and not card.renders_torque
+
+
+@pytest.mark.parametrize("name", COMMUNITY_WITH_TORQUE)
+def test_community_figures_with_torque(name):
+    card = load_card(name)
+    limits = (card.force_max, card.torque_max, card.stiffness_max, card.rotational_stiffness_max, card.damping_max)
+    assert (*limits, card.workspace_radius) == COMMUNITY_WITH_TORQUE[name]
+    row = make_settings(card, stiffness=1e5, rotational_stiffness=10.0)[0]
+    assert (row["stiffness"], row["rotational_stiffness"]) == (card.stiffness_max, card.rotational_stiffness_max)
+
+
+def test_the_force_of_four_strings():
+    """What spidar cards state, calculated anew: a force of that norm in every direction, by tensions within limits.
+
+    Tensions t make the force D t, with the four directions to the corners in D; as they add up to zero, the forces at
+    hand are those of (t_max - t_min) / 2 times a cube's image, whose faces are square to two directions at a time.
+    """
+    card = load_card("spidar3")
+    corners = np.array([(1, 1, -1), (-1, 1, 1), (1, -1, 1), (-1, -1, -1)]) * np.array(card.workspace_size)
+    directions = corners / np.linalg.norm(corners, axis=1)[:, None]
+    assert np.allclose(directions.sum(axis=0), 0.0)
+    normals = [np.cross(a, b) for a, b in itertools.combinations(directions, 2)]
+    least = min(0.5 * (15.0 - 0.3) * np.abs(directions @ (n / np.linalg.norm(n))).sum() for n in normals)
+    assert card.force_max <= least < card.force_max + 0.5
+    both = load_card("spidar55")
+    assert (both.force_max, both.torque_max) == (card.force_max, pytest.approx(0.5 * card.force_max * 0.1))
+
+
+@pytest.mark.parametrize("name", [name for name in DEGREES if load_card(name).frame is not None])
+def test_frames_are_turned_to_the_person(name):
+    card = load_card(name)
+    turn = Rotation.from_quat(to_person(card))
+    directions = {"right": (1, 0, 0), "away": (0, 1, 0), "up": (0, 0, 1)}
+    opposite = {"left": "right", "towards": "away", "down": "up"}
+    for axis, where in zip(np.eye(3), card.frame, strict=True):
+        sign = -1.0 if where in opposite else 1.0
+        assert np.allclose(turn.apply(axis), sign * np.array(directions[opposite.get(where, where)]), atol=1e-12)
+
+
+def test_a_frame_that_nobody_knows():
+    assert to_person(load_card("inverse3")) is None
 
 
 def test_what_is_not_known_is_absent():
@@ -67,9 +136,27 @@ def test_what_is_not_known_is_absent():
         ({"force_max": "3 N"}, "force_max = '3 N'"),
         ({"force_max": True}, "force_max = True"),
         ({"stiffness_max": 0}, "stiffness_max = 0"),
-        ({"sensed": 4}, "sensed = 4 .* 3 or 6"),
+        ({"sensed": 4}, "sensed = 4 .* 3, 5 or 6 is needed"),
+        ({"sensed": 0, "actuated": 0}, "sensed = 0 .* 3, 5 or 6"),
+        ({"actuated": 4}, "actuated = 4 .* 0, 3, 5 or 6"),
+        ({"actuated": 5}, "actuated = 5 must not be above sensed = 3"),
         ({"actuated": 6}, "actuated = 6 must not be above sensed = 3"),
-        ({"torque_max": 0.1}, "torque_max = 0.1 needs actuated = 6"),
+        ({"torque_max": 0.1}, "torque_max = 0.1 needs actuated = 5 or 6"),
+        ({"rotational_stiffness_max": 0.1}, "rotational_stiffness_max = 0.1 needs actuated = 5 or 6"),
+        ({"actuated": 0}, "force_max = 5 needs actuated = 3 or more: with 0 the device is input only"),
+        ({"actuated": 0, "force_max": None, "stiffness_max": 9}, "stiffness_max = 9 needs actuated = 3 or more"),
+        ({"actuated": 0, "force_max": None, "damping_max": 1}, "damping_max = 1 needs actuated = 3 or more"),
+        ({"stiffness_max": 1000, "resolution": 0.01}, "makes 10 N of one encoder step .* more than force_max = 5 N"),
+        ({"stiffness_max": 5.0, "workspace_radius": 0.1}, "reaches force_max = 5 N only after 1 m, .* in N/mm"),
+        ({"stiffness_max": 1, "workspace_size": [0.3, 0.4, 1.2]}, "only after 5 m, .* workspace .1.3 m"),
+        ({"workspace_radius": 0.2, "workspace_size": [1, 1, 0.3]}, "workspace_radius = 0.2 m does not fit into"),
+        ({"workspace_size": [1, 1]}, "workspace_size = .* three finite numbers above 0"),
+        ({"workspace_size": [1, 1, 0]}, "workspace_size"),
+        ({"frame": ["right", "up", "away"]}, "frame = .* right-handed"),
+        ({"frame": ["right", "right", "up"]}, "frame"),
+        ({"frame": ["right", "away", 3]}, "frame"),
+        ({"axis": [0, 0, 2]}, "axis = .* a direction of three numbers and norm 1"),
+        ({"axis": [0, 0, math.nan]}, "axis"),
         ({"source": " "}, "source = ' ' .* text"),
         ({"conditions": 3}, "conditions = 3"),
         ({"damping_max": -0.1}, "damping_max = -0.1 .* 0 or more"),
@@ -77,8 +164,15 @@ def test_what_is_not_known_is_absent():
 )
 def test_a_wrong_card_says_where_what_and_what_would_be_right(tmp_path, change, text):
     values = {key: value for key, value in (GOOD | change).items() if value is not None}
-    with pytest.raises(CardError, match="here: .*" + text):
+    with pytest.raises(CardError, match="here: .*" + text) as caught:
         card_from_dict(values, "here")
+    assert "\n" not in str(caught.value)
+
+
+def test_stiffness_that_turns_more_than_half_round():
+    turning = {"sensed": 6, "actuated": 6, "torque_max": 1.0, "rotational_stiffness_max": 0.1}
+    with pytest.raises(CardError, match="reaches torque_max = 1 N·m only after 10 rad, more than half a turn"):
+        card_from_dict(GOOD | turning)
 
 
 @pytest.mark.parametrize("content, text", [(b"force_max = ", "not valid TOML"), (b"\xff\xfe\x00", "not UTF-8")])
@@ -99,8 +193,8 @@ def test_cards_are_found_by_path_beside_the_configuration_and_in_the_project(tmp
     assert load_card("omni", tmp_path).force_max == 3.3
     assert load_card("configs/devices/touch.toml", tmp_path).force_max == 2.2
     assert load_card(beside / "touch.toml").force_max == 2.2
-    with pytest.raises(CardError, match=r"did you mean 'omega6'\?.*known cards: .*falcon"):
-        load_card("omega7")
+    with pytest.raises(CardError, match=r"did you mean 'omega[67]'\?.*known cards: .*falcon"):
+        load_card("omega8")
     with pytest.raises(CardError, match="no such device card"):
         load_card("nowhere/touch.toml", tmp_path)
 

@@ -237,3 +237,17 @@ def test_scripted_hand_meets_every_row_exactly():
 def test_bad_rows_are_refused(rows, text):
     with pytest.raises(ValueError, match=text):
         ScriptedHand(*rows)
+
+
+def test_a_device_that_does_not_sense_the_roll_reports_none():
+    """Of a hand that turns its handle about the handle's own axis, all is read but that."""
+    quarter = np.array((0.0, 0.0, np.sin(np.pi / 4), np.cos(np.pi / 4)))
+    path = WayPoints([0.0, 0.2], np.zeros((2, 3)), np.array([(0.0, 0.0, 0.0, 1.0), quarter]))
+    read = {}
+    for name in ("virtuose6d", "spidar55", "spidar3"):
+        hand = SimulatedHand(path, HELD, DeviceDynamics.from_card(load_card(name)))
+        for _ in range(250):
+            read[name] = hand.step(1e-3, np.zeros(6)).orientation
+    assert np.allclose(read["virtuose6d"], quarter, atol=1e-3)
+    assert np.allclose(read["spidar55"], (0.0, 0.0, 0.0, 1.0), atol=1e-3)
+    assert np.array_equal(read["spidar3"], (0.0, 0.0, 0.0, 1.0))
