@@ -71,6 +71,10 @@ TIGHT = 10.0
 """The same as a multiple of the best residual so far, if that is less: what a step leaves, a small S magnifies."""
 SWEEPS = 10
 """Gauss-Seidel sweeps after each step."""
+VAIN = 6
+"""Steps in a row after which the solve ends if none took the best residual to PROGRESS of what it was: rounding, or
+contacts that wedge."""
+PROGRESS = 0.9
 FEW = 24
 """Contacts of an island up to which Newton's method on the law itself is tried, first of all and after each step."""
 LINE = 1e-2

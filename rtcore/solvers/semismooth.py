@@ -204,17 +204,16 @@ def improve(
     settings: SOLVER_SETTINGS; report: SOLVER_REPORT, its residual and units used go on; rho: see `residual`. The best
     impulses met are held afterwards. A round of n contacts that are not open counts as 1 + n^2 / CHEAP units.
     """
-    if not report.residual > settings.tolerance or report.sweeps_used >= settings.sweeps:
-        return
     best.keep(problem, first, last, work.best)
     astray = False
     for _ in range(ROUNDS):
-        if not report.residual > settings.tolerance or report.sweeps_used >= settings.sweeps:
+        if not report.residual > settings.tolerance:
             break
         count = _place(problem, first, last, work)
-        if 3 * count > len(work.system):
+        units = 1 + count * count // CHEAP
+        if 3 * count > len(work.system) or report.sweeps_used + units > settings.sweeps:
             break
-        report.sweeps_used += 1 + count * count // CHEAP
+        report.sweeps_used += units
         if not _round(problem, first, last, work, count):
             break
         error = best.judge(problem, first, last, rho)
