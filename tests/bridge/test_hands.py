@@ -27,6 +27,19 @@ def pressing(seconds: float = 0.3) -> PathMotion:
     )
 
 
+def once_active(act) -> Callable[[StandIn], None]:
+    """Does it once, in the stand-in's thread, when forces have been on for 100 samples."""
+    seen: list[int] = []
+
+    def on_sample(stand_in: StandIn) -> None:
+        if stand_in.state is EngagementState.ACTIVE:
+            seen.append(len(stand_in.samples))
+            if len(seen) == 100:
+                act()
+
+    return on_sample
+
+
 @pytest.mark.parametrize("clocking", ["triggered", "free"])
 @pytest.mark.parametrize("encoding", ["struct", "msgpack"])
 def test_a_run_engages_moves_and_leaves(tmp_path, clocking, encoding):
@@ -44,6 +57,21 @@ def test_a_run_engages_moves_and_leaves(tmp_path, clocking, encoding):
     assert report.samples >= report.renders > 100
     assert any("ACTIVE" in line and " N " in line for line in lines)
     assert report.to_dict()["ended"] == "finished"
+
+
+def test_a_hand_that_was_held_up_goes_on_nearly_where_it_was(tmp_path):
+    times: list[float] = []
+
+    def pose(t: float) -> HandPose:
+        times.append(t)
+        return HandPose(np.zeros(3), IDENTITY)
+
+    with StandIn(tmp_path) as stand_in:
+        stand_in.on_sample = once_active(lambda: time.sleep(0.1))
+        report = run_hand(PathMotion(pose, 0.0, 0.3), daemon=stand_in.endpoints)
+    assert report.ok and report.late >= 90
+    steps = np.diff(np.sort(times))
+    assert 0.0039 < steps.max() <= MOST_PERIODS * 1e-3 + 1e-9
 
 
 def test_an_unpaced_run_is_faster_than_the_clock(tmp_path):
@@ -125,19 +153,6 @@ def test_a_daemon_that_falls_silent_ends_the_run(tmp_path):
         stand_in.on_sample = mute
         report = run_hand(pressing(), daemon=stand_in.endpoints)
         assert not report.ok and report.ended.startswith("the daemon fell silent: no render came within")
-
-
-def once_active(act) -> Callable[[StandIn], None]:
-    """Does it once, in the stand-in's thread, when forces have been on for 100 samples."""
-    seen: list[int] = []
-
-    def on_sample(stand_in: StandIn) -> None:
-        if stand_in.state is EngagementState.ACTIVE:
-            seen.append(len(stand_in.samples))
-            if len(seen) == 100:
-                act()
-
-    return on_sample
 
 
 def test_a_stop_from_another_thread_ends_the_run_cleanly(tmp_path):

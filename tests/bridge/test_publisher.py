@@ -168,8 +168,8 @@ def test_events_are_all_sent_while_states_are_thinned(bench):
     began = time.monotonic()
     for tick in range(1, 201):
         bench.ring.write(record(tick, tick % states, (tick + 1) % states, Reason.COMMAND, tick))
-        if tick % 20 == 0:
-            bench.run(0.02)
+        if tick % 5 == 0:
+            bench.run(0.005)
     took = time.monotonic() - began
     events = [event for event in bench.events() if event["source"] == "servo"]
     assert [event["seq"] for event in events] == list(range(1, 201))
