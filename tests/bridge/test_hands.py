@@ -144,6 +144,21 @@ def test_forces_lost_to_lateness_are_asked_for_again(tmp_path, clocking):
         assert "IDLE: SAMPLE_STALE" in report.transitions and report.states["ACTIVE"] > 200
 
 
+@pytest.mark.parametrize("clocking", ["triggered", "free"])
+def test_forces_lost_to_lateness_before_they_were_on_are_asked_for_again(tmp_path, clocking):
+    with StandIn(tmp_path, clocking=clocking) as stand_in:
+
+        def too_late(request: dict) -> dict:
+            del stand_in.answers["arm"]
+            stand_in.state, stand_in.reason = EngagementState.IDLE, Reason.SAMPLE_STALE
+            return {}
+
+        stand_in.answers["arm"] = too_late
+        report = run_hand(pressing(), daemon=stand_in.endpoints)
+        assert report.ok and report.ended == "finished" and report.holds == 2
+        assert [r["op"] for r in stand_in.requests] == ["hello", "lease", "arm", "arm", "disarm", "release"]
+
+
 def test_a_daemon_that_falls_silent_ends_the_run(tmp_path):
     with StandIn(tmp_path) as stand_in:
 

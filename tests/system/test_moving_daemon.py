@@ -58,7 +58,8 @@ seconds = 0.6
 
 def start(base, clocking: str, **options) -> DaemonProcess:
     (base / "script.toml").write_text(SCRIPT)
-    extra = f'{BODIES}\n[rates]\nclocking = "{clocking}"\n'
+    # Without a governor: what it takes away follows from how busy the machine is.
+    extra = f'{BODIES}\n[rates]\nclocking = "{clocking}"\n[budget]\ngovernor = false\n'
     return DaemonProcess(extra, scene=CONFIG, base=base, **options).wait_ready()
 
 
@@ -78,7 +79,7 @@ def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_bas
     assert np.linalg.norm(log.records["output"]["wrench"][:, :3], axis=1).max() > 0.3
     first, last = log.bodies[0], log.bodies[-1]
     assert np.linalg.norm(last["position"] - first["position"], axis=1).min() > 0.01, "each of them went somewhere"
-    judged = verify(whole, every=10)
+    judged = verify(whole, every=40)
     assert judged.passed, str(judged)
     assert {"gap", "between ticks", "cone", "energy", "wrench sent"} <= {
         each.name for each in judged.certificates if each.passed
