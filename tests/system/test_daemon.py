@@ -264,28 +264,6 @@ def test_second_daemon_says_who_runs_and_leaves_the_first_alone(idle):
         wait_until(lambda: reader.newest()["tick"] > first, "the first one no longer ticks")
 
 
-def test_a_thousand_triggered_ticks_by_hand():
-    with DaemonProcess('[rates]\nclocking = "triggered"\n') as daemon:
-        daemon.wait_ready()
-        with RingReader(daemon.runtime.ring_path) as reader, RawClient(daemon.facts["endpoints"]) as client:
-            greeting = client.hello()
-            assert greeting["clocking"] == "triggered"
-            client.own("lease")
-            client.own("arm", reanchor=False)
-            path = [*line(FREE, PRESSED, 500), *line(PRESSED, FREE, 500)]
-            for position in path:
-                number = client.sample(position)
-                render = client.render()
-                assert render["seq"] == number
-            assert render["state"] == EngagementState.ACTIVE
-            client.own("release")
-            records = records_until(reader, lambda records: records["tick"][-1] == reader.newest()["tick"])
-        assert records["input"]["fresh"].sum() == 1000
-        assert force(records).max() > 1.0
-        assert daemon.stop() == ExitCode.OK
-        assert daemon.summary()["compiles"] == 0
-
-
 def test_clean_end_leaves_nothing_behind():
     with DaemonProcess(PATIENT) as daemon:
         daemon.wait_ready()
@@ -395,21 +373,36 @@ def test_tcp_port_in_use_is_said_before_anything_starts():
             assert f"the device socket cannot use 127.0.0.1:{port}" in daemon.stderr()
 
 
-def test_tcp_serves_like_ipc_and_anyone_may_shut_it_down():
+def test_tcp_serves_a_thousand_triggered_ticks_and_anyone_may_shut_it_down():
+    """As ipc does, by which `test_raw_client` goes the same way."""
     import socket
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with DaemonProcess(PATIENT + f'[sockets]\ntransport = "tcp"\nport = {port}\n') as daemon:
+    extra = f'[rates]\nclocking = "triggered"\n[sockets]\ntransport = "tcp"\nport = {port}\n'
+    with DaemonProcess(extra) as daemon:
         daemon.wait_ready()
         assert daemon.facts["endpoints"]["device"] == f"tcp://127.0.0.1:{port}"
-        with RawClient(daemon.facts["endpoints"]) as client:
-            assert press(client)[-1]["wrench"][2] > 1.0
+        with RingReader(daemon.runtime.ring_path) as reader, RawClient(daemon.facts["endpoints"]) as client:
+            greeting = client.hello()
+            assert greeting["clocking"] == "triggered"
+            client.own("lease")
+            client.own("arm", reanchor=False)
+            path = [*line(FREE, PRESSED, 500), *line(PRESSED, FREE, 500)]
+            for position in path:
+                number = client.sample(position)
+                render = client.render()
+                assert render["seq"] == number
+            assert render["state"] == EngagementState.ACTIVE
             client.own("release")
+            records = records_until(reader, lambda records: records["tick"][-1] == reader.newest()["tick"])
+        assert records["input"]["fresh"].sum() == 1000
+        assert force(records).max() > 1.0
         with RawClient(daemon.facts["endpoints"]) as stranger:
             assert stranger.request("shutdown")["ok"]
         assert daemon.wait() == ExitCode.OK
+        assert daemon.summary()["compiles"] == 0
 
 
 def test_memory_does_not_grow_while_ticking(running):
