@@ -116,7 +116,7 @@ def test_a_run_from_start_to_pictures(hapticd, tmp_path):
         assert second.returncode == 5
         assert "already running" in one_sentence(second)
 
-        felt = hapticd("hand", "sim", "--duration", "2.5", "--depth", "0.004", "--json")
+        felt = hapticd("hand", "sim", "--duration", "1.5", "--depth", "0.004", "--json")
         report = json.loads(felt.stdout)
         if report["ok"]:  # a machine that is busy elsewhere may drop the forces: then the reason is told
             assert felt.returncode == 0
