@@ -90,6 +90,11 @@ def _interruptible(stop: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _lost_to_lateness(render: Render) -> bool:
+    """Whether forces are off for no other reason than that samples came too late."""
+    return render.state == EngagementState.IDLE and render.reason == Reason.SAMPLE_STALE
+
+
 @contextlib.contextmanager
 def _quiet_collector() -> Iterator[None]:
     """What exists already is not searched for garbage meanwhile: a full collection can outlast the stale horizon."""
@@ -177,7 +182,10 @@ class _Run:
             )
 
     def engage(self, reanchor: bool, stop: threading.Event) -> bool:
-        """Lease, arm, wait for full gains; False when told to stop meanwhile. Raises HapticdError when refused."""
+        """Lease, arm, wait for full gains; False when told to stop meanwhile. Raises HapticdError when refused.
+
+        Where only lateness took the forces before they were fully on, they are asked for again.
+        """
         self._client.lease()
         for _ in range(3):  # so that the tool has followed to where the hand begins before forces are asked for
             self._exchange()
@@ -194,7 +202,10 @@ class _Run:
             elif render.tick >= armed_tick and render.state == EngagementState.ACTIVE:
                 return True
             elif render.tick >= armed_tick and render.state in _AT_REST:
-                raise HapticdError("wrong_state", f"forces were not given: {self._last_transition}")
+                if not _lost_to_lateness(render):
+                    raise HapticdError("wrong_state", f"forces were not given: {self._last_transition}")
+                question = self._client.ask("arm", reanchor=reanchor)
+                self.report.holds += 1
             if time.monotonic() > deadline:
                 text = f"forces are not on after {ENGAGE_TIMEOUT_S:g} s: {self._last_transition}"
                 raise HapticdError("timeout", text)
@@ -238,7 +249,7 @@ class _Run:
                 self._question = None
                 return error.code in _NOT_YET
             return True
-        if render.state != EngagementState.IDLE or render.reason != Reason.SAMPLE_STALE:
+        if not _lost_to_lateness(render):
             return False
         now = time.monotonic_ns()
         if now >= self._ask_due:

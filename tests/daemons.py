@@ -14,16 +14,18 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import numpy as np
 import zmq
+from waiting import PATIENCE_S, wait_until
 
 from bridge.log.recorder import Recorder, collect_attachments
 from bridge.model_file import load_moving_bodies
-from bridge.ring import RingError, RingReader
+from bridge.ring import RingReader
 from bridge.runtime import RuntimeDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -135,7 +137,7 @@ class DaemonProcess:
         with RingReader(self.runtime.ring_path, register=False) as reader:
             return reader.header.writer_pid
 
-    def wait(self, seconds: float = 20.0) -> int:
+    def wait(self, seconds: float = 60.0) -> int:
         """Exit code of the supervisor."""
         return self.process.wait(seconds)
 
@@ -191,7 +193,7 @@ class RawClient:
         return self.reply(number)
 
     def reply(self, number: int) -> dict[str, Any]:
-        deadline = time.monotonic() + 5.0
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             if self.control.poll(100):
                 answer = msgpack.unpackb(self.control.recv())
@@ -227,7 +229,7 @@ class RawClient:
         self.device.send(msgpack.packb(message))
         return self.seq
 
-    def render(self, timeout_ms: int = 2000) -> dict[str, Any] | None:
+    def render(self, timeout_ms: int = 20_000) -> dict[str, Any] | None:
         """Next render, None when none comes."""
         if not self.device.poll(timeout_ms):
             return None
@@ -263,14 +265,33 @@ def line(start: Any, end: Any, steps: int) -> np.ndarray:
 
 
 def press(client: RawClient) -> list[dict[str, Any]]:
-    """Lease, arm and press into the plate in about 0.2 s; ends while pressing."""
+    """Lease, arm and press into the plate in about 0.3 s; ends while pressing, when that has been felt for 50 ticks."""
     client.hello()
     client.own("lease")
     client.feed([FREE] * 20)
     client.own("arm", reanchor=False)
     renders = client.feed([FREE] * 50)
     renders += client.feed(line(FREE, PRESSED, 80))
-    return renders + client.feed([PRESSED] * 50)
+    return renders + stay_pressed(client)
+
+
+def stay_pressed(client: RawClient, ticks: int = 50) -> list[dict[str, Any]]:
+    """Press until so many ticks have felt it, and take hold again where lateness of this process lost it."""
+    first = client.seq + 1
+    renders: list[dict[str, Any]] = []
+    since: list[int] = []
+
+    def stay() -> None:
+        new = client.feed([PRESSED] * 5)
+        renders.extend(new)
+        if new and new[-1]["state"] == 0:
+            client.own("arm", reanchor=False)
+            since.clear()
+        elif new and new[-1]["state"] == 3 and new[-1]["seq"] >= first:
+            since.append(new[-1]["tick"])
+
+    wait_until(lambda: since and since[-1] - since[0] >= ticks, "the client does not press", meanwhile=stay)
+    return renders
 
 
 @contextlib.contextmanager
@@ -297,14 +318,15 @@ def late_recorder(daemon: DaemonProcess, path: Path):
             assert recorder.finish()
 
 
-def records_until(reader: RingReader, seconds: float) -> np.ndarray:
-    """Everything that the ring brings within so many seconds."""
-    parts = []
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with contextlib.suppress(RingError):
-            records, lost = reader.read(4096)
-            assert lost == 0
-            parts.append(records)
+def records_until(reader: RingReader, condition: Callable[[np.ndarray], Any]) -> np.ndarray:
+    """Everything that the ring brings until ``condition`` holds for it."""
+    records, lost = reader.read(4096)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        assert lost == 0
+        if len(records) and condition(records):
+            return records
+        assert time.monotonic() < deadline, "the records do not say it"
         time.sleep(0.005)
-    return np.concatenate(parts)
+        more, lost = reader.read(4096)
+        records = np.concatenate([records, more])

@@ -284,11 +284,14 @@ class Recorder:
         self._retry_at = 0.0
         self._outage = 0
         self._number = 1
+        self._earliest: tuple[int, Any] | None = None
         self._file: LogFile | None = self._open(self._next_path())
 
     def attach(self, ring: Ring) -> None:
         """Read from ``ring`` from now on. The file is open: whoever waits for this reader can let the servo go."""
         self._ring = ring
+        # The ring keeps only the newest one: this one is gone if the first ticks are read late.
+        self._earliest = ring.snapshot()
         self._tell("log_started", f"recording to {self.parts[0]}", {"file": str(self.parts[0])})
 
     def _next_path(self) -> Path:
@@ -353,10 +356,11 @@ class Recorder:
         """Attach the ring's snapshot as soon as it is one from which the records of this file can be executed again."""
         if not self._snapshot_wanted or self._first_tick is None or self._file is None or self._ring is None:
             return
-        found = self._ring.snapshot()
-        if found is not None and found[0] + 1 >= self._first_tick:
-            self._file.attach(f"snapshot-{found[0]}.bin", bytes(found[1]))
-            self._snapshot_wanted = False
+        for found in (self._earliest, self._ring.snapshot()):
+            if found is not None and found[0] + 1 >= self._first_tick:
+                self._file.attach(f"snapshot-{found[0]}.bin", bytes(found[1]))
+                self._snapshot_wanted, self._earliest = False, None
+                return
 
     def _report_lost(self, lost: int, records: np.ndarray) -> None:
         self.lost += lost

@@ -16,9 +16,12 @@ def sweep(first: float, last: float, seconds: float, period: float) -> Iterator[
 with Client() as client:
 
     def go(first: float, last: float, seconds: float) -> None:
-        """Move the device along x at constant height."""
+        """Move the device along x at constant height, until the daemon has taken its last position."""
         for x in sweep(first, last, seconds, client.tick_s):
             client.exchange((x, 0.0, 0.0))
+            time.sleep(client.tick_s)
+        arrived = client.seq
+        while client.exchange((last, 0.0, 0.0)).seq < arrived:
             time.sleep(client.tick_s)
 
     def where() -> str:

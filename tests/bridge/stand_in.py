@@ -35,6 +35,8 @@ class StandIn:
         self.tick = 0
         self.silent = False
         """Take samples and give no renders."""
+        self.last_rendered: float = float("inf")
+        """The last tick that gives a render; later ticks are silent."""
         self.on_sample: Callable[[StandIn], None] = lambda stand_in: None
         self._stop = threading.Event()
         self._context = zmq.Context()
@@ -99,7 +101,7 @@ class StandIn:
 
     def _render(self, owner: tuple[bytes, bool], record: np.ndarray) -> None:
         self.tick += 1
-        if self.silent:
+        if self.silent or self.tick > self.last_rendered:
             return
         depth = max(0.0, -float(self.samples[-1]["position"][2]))
         engaged = EngagementState.ENGAGING <= self.state <= EngagementState.RELEASING

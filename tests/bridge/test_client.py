@@ -5,6 +5,7 @@ import time
 
 import pytest
 from stand_in import CLOCK_AHEAD_NS, SESSION, STIFFNESS, StandIn
+from waiting import wait_until
 
 import bridge
 from bridge.client import Client, HapticdError, NoDaemonError, NoReplyError, Observer
@@ -61,11 +62,13 @@ def test_a_name_is_resolved_through_the_runtime_directory(tmp_path, monkeypatch)
 
 
 def test_hello_says_who_asks_and_measures_the_clock_offset(triggered):
+    began = time.monotonic_ns()
     with Client(triggered.endpoints["control"], "tester") as client:
+        took = time.monotonic_ns() - began
         request = triggered.requests[0]
         assert request["op"] == "hello" and request["client"] == "tester" and request["versions"] == [1]
         assert abs(client.clock_offset_ns - CLOCK_AHEAD_NS) <= client.clock_uncertainty_ns
-        assert client.clock_uncertainty_ns < 500_000_000
+        assert client.clock_uncertainty_ns <= took // 2 + 1, "no wider than the exchange was long"
         assert client.endpoints == triggered.endpoints
         assert client.triggered and client.tick_s == 0.001
 
@@ -104,34 +107,45 @@ def test_renders_of_earlier_samples_are_passed_over_in_triggered_mode(triggered)
 
 
 def test_free_exchange_returns_the_newest_render_and_drains_the_rest(free):
+    """Of 30 renders that wait. They travel while nobody looks, so it is repeated: one exchange that gives the last one
+    and leaves none has passed over 29."""
+    free.last_rendered = 1
     with Client(free.endpoints) as client:
         client.lease()
-        first = client.exchange((0.0, 0.0, 0.0))
-        assert first.tick >= 1
-        time.sleep(0.1)
-        second = client.exchange((0.0, 0.0, 0.0))
-        assert second.tick >= first.tick + 10
-        assert client.receive() is None or client.receive() is None, "older renders were left in the queue"
+        assert client.exchange((0.0, 0.0, 0.0)).tick == 1
+        for _ in range(50):
+            free.last_rendered = last = free.tick + 30
+            wait_until(lambda last=last: free.tick > last, "the stand-in does not tick")
+            time.sleep(0.01)
+            render = client.exchange((0.0, 0.0, 0.0))
+            if render.tick == last and client.receive() is None:
+                break
+            wait_until(lambda last=last: client.exchange((0.0, 0.0, 0.0)).tick == last, "the last render is lost")
+        else:
+            raise AssertionError("older renders were left in the queue each time")
 
 
-def test_a_free_exchange_without_anything_new_gives_the_last_render_again(tmp_path):
-    with StandIn(tmp_path, clocking="free", tick_ns=200_000_000) as slow, Client(slow.endpoints) as client:
+def test_a_free_exchange_without_anything_new_gives_the_last_render_again(free):
+    free.last_rendered = 1
+    with Client(free.endpoints, render_timeout_ms=20_000) as client:
         client.lease()
-        assert client.exchange((0.0, 0.0, 0.0)) == client.exchange((0.0, 0.0, 0.0))
+        first = client.exchange((0.0, 0.0, 0.0))
+        wait_until(lambda: free.tick > 20)
+        assert client.exchange((0.0, 0.0, 0.0)) == first and first.tick == 1
 
 
 @pytest.mark.parametrize("clocking", ["free", "triggered"])
 def test_silence_of_the_daemon_is_an_error_in_time(tmp_path, clocking):
-    with StandIn(tmp_path, clocking=clocking) as stand_in, Client(stand_in.endpoints, render_timeout_ms=100) as client:
+    with StandIn(tmp_path, clocking=clocking) as stand_in, Client(stand_in.endpoints, render_timeout_ms=400) as client:
         client.lease()
         client.exchange((0.0, 0.0, 0.0))
         stand_in.silent = True
         began = time.monotonic()
-        with pytest.raises(NoReplyError, match="no render came within 100 ms"):
+        with pytest.raises(NoReplyError, match="no render came within 400 ms"):
             while time.monotonic() - began < 5.0:
                 client.exchange((0.0, 0.0, 0.0))
                 time.sleep(0.001)
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < 2.5
 
 
 def test_samples_need_the_lease(triggered):
@@ -152,15 +166,15 @@ def test_a_request_without_answer_is_told_and_its_late_answer_does_not_confuse_t
     late = threading.Event()
 
     def slow(request):
-        late.wait(0.3)
+        late.wait(30.0)
         return {"which": "slow"}
 
     triggered.answers["status"] = slow
-    with Client(triggered.endpoints, timeout_ms=100) as client:
-        with pytest.raises(NoReplyError, match="did not answer `status` within 100 ms"):
+    with Client(triggered.endpoints, timeout_ms=500) as client:
+        with pytest.raises(NoReplyError, match="did not answer `status` within 500 ms"):
             client.status()
-        time.sleep(0.3)
         triggered.answers["status"] = lambda request: {"which": "quick"}
+        late.set()  # the late answer is on its way before the next one
         assert client.status()["which"] == "quick"
 
 
@@ -169,12 +183,8 @@ def test_a_question_is_answered_between_samples(triggered):
         client.lease()
         first = client.ask("status")
         second = client.ask("describe")
-        deadline = time.monotonic() + 2.0
-        reply = None
-        while reply is None and time.monotonic() < deadline:
-            client.exchange((0.0, 0.0, 0.0))
-            reply = second.reply()
-        assert reply is not None and reply["id"] > 1
+        reply = wait_until(second.reply, "no reply", meanwhile=lambda: client.exchange((0.0, 0.0, 0.0)))
+        assert reply["id"] > 1
         assert first.wait()["id"] == reply["id"] - 1, "an answer that came first is kept for whoever asked"
 
 
@@ -253,16 +263,27 @@ def test_a_pose_that_cannot_be_sent_is_told(triggered):
 
 
 def subscribed(stand_in: StandIn, observer: Observer) -> None:
-    """Waits until the subscription has reached the publisher."""
-    deadline = time.monotonic() + 5.0
-    while time.monotonic() < deadline:
-        stand_in.publish("events", {"source": "test", "seq": 0})
-        stand_in.publish("state", {"tick": 0})
-        if observer.receive(20) is not None:
-            while observer.receive(50) is not None:
-                pass
-            return
-    raise AssertionError("no subscription")
+    """Waits until both subscriptions have reached the publisher and nothing is on its way any more."""
+    sent = 0
+    newest = {"event": 0, "state": 0}
+
+    def publish() -> None:
+        nonlocal sent
+        sent += 1
+        stand_in.publish("events", {"source": "test", "seq": sent})
+        stand_in.publish("state", {"tick": sent})
+
+    def look() -> None:
+        observation = observer.receive(20)
+        if observation is not None:
+            newest[observation.kind] = observation.fields["seq" if observation.kind == "event" else "tick"]
+        elif not all(newest.values()):
+            publish()
+
+    publish()
+    wait_until(lambda: all(newest.values()), "no subscription", meanwhile=look)
+    publish()
+    wait_until(lambda: set(newest.values()) == {sent}, "what was published did not come", meanwhile=look)
 
 
 def test_an_observer_sees_states_and_events_and_counts_what_it_missed(triggered):
@@ -272,7 +293,7 @@ def test_an_observer_sees_states_and_events_and_counts_what_it_missed(triggered)
             triggered.publish("events", {"source": "servo", "seq": seq, "reason": int(Reason.COMMAND)})
         triggered.publish("events", {"source": "recorder", "seq": 3})
         triggered.publish("events", {"source": "recorder", "seq": 4})
-        seen = [observer.receive(2000) for _ in range(5)]
+        seen = [observer.receive(20_000) for _ in range(5)]
         assert [(o.fields["source"], o.fields["seq"], o.lost) for o in seen] == [
             ("servo", 7, 0),
             ("servo", 8, 0),
@@ -287,14 +308,19 @@ def test_an_observer_sees_states_and_events_and_counts_what_it_missed(triggered)
 
 
 def test_the_newest_state_is_the_last_of_a_queue(triggered):
+    """They travel while nobody looks, so it is repeated: one that gives the last of 20 has passed over 19."""
     with Observer(triggered.endpoints, events=False) as observer:
-        deadline = time.monotonic() + 5.0
-        while observer.newest_state(20) is None and time.monotonic() < deadline:
-            triggered.publish("state", {"tick": 0})
-        for tick in range(1, 6):
-            triggered.publish("state", {"tick": tick})
-        time.sleep(0.1)
-        assert observer.newest_state(1000)["tick"] == 5
+        wait_until(lambda: observer.newest_state(20), meanwhile=lambda: triggered.publish("state", {"tick": 0}))
+        for last in range(20, 1000, 20):
+            for tick in range(last - 19, last + 1):
+                triggered.publish("state", {"tick": tick})
+            time.sleep(0.05)
+            newest = wait_until(lambda last=last: (s := observer.newest_state(1000)) and s["tick"] > last - 20 and s)
+            if newest["tick"] == last:
+                break
+            wait_until(lambda last=last: observer.newest_state(0) == {"tick": last}, "the last state is lost")
+        else:
+            raise AssertionError("older states came first each time")
         assert observer.newest_state(10) is None
 
 

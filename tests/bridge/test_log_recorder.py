@@ -237,3 +237,16 @@ def test_a_place_that_cannot_be_written_is_an_error_at_once(tmp_path: Path, monk
     assert list(tmp_path.iterdir()) == []  # no empty file stays behind
     with pytest.raises(FileNotFoundError, match=r"config\.json"):
         collect_attachments(tmp_path)
+
+
+def test_a_recorder_that_reads_late_keeps_the_snapshot_from_which_all_can_be_executed(tmp_path: Path):
+    """The servo ticks as soon as the recorder is attached, and has saved its state again before the first read."""
+    recorder = Recorder(tmp_path / "a.mcap", attachments())
+    ring = ListRing([], (0, b"start"))
+    recorder.attach(ring)
+    ring.kept = (60, b"later")
+    ring.items.append(plausible_records(80))
+    recorder.step()
+    recorder.finish()
+    log = read_log(tmp_path / "a.mcap")
+    assert [(snapshot.tick, snapshot.data) for snapshot in log.snapshots] == [(0, b"start")]

@@ -1,6 +1,7 @@
 """Whole daemons: real processes, real sockets, real kills. What is true of each is read from the ring or the exit code.
 
-The machine may be busy: what would depend on it being idle is measured in ticks, not in wall time.
+The machine may be busy, and processes may stand still for a while: what would depend on it being idle is measured in
+ticks and in the servo's own times, and what must come about is waited for.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 import zmq
 from daemons import FREE, PRESSED, ROOT, DaemonProcess, RawClient, line, press, records_until
+from waiting import wait_until
 
 from bridge.exit_codes import ExitCode
 from bridge.ring import ENDED, RingReader, process_exists
@@ -24,27 +26,25 @@ from haptics.states import EngagementState, Reason
 
 pytestmark = pytest.mark.slow
 
-STALE_MS = 100
+STALE_MS = 1000
 RAMP_FAULT_MS = 15
 
 PATIENT = f"""
 [safety]
-hold_after_ms = 50.0
+hold_after_ms = 500.0
 stale_after_ms = {STALE_MS}.0
 """
-"""A client in Python on a busy machine is late by more than the default horizon of 20 ms now and then."""
+"""A client on a busy machine is late by more than the default horizon of 20 ms now and then; what follows when the
+horizon is over does not depend on its length."""
 
 PRESSER = """
 import json, sys, time
 sys.path[:0] = [{root!r}, {tests!r}]
-from daemons import PRESSED, RawClient, press
+from daemons import RawClient, press, stay_pressed
 client = RawClient(json.loads(sys.argv[1]))
 press(client)
 while True:
-    # On a busy machine this process itself may be late, and is then let go of: it takes hold again.
-    renders = client.feed([PRESSED] * 5)
-    if renders and renders[-1]["state"] == 0:
-        client.request("arm", session=client.session, reanchor=False)
+    stay_pressed(client, 5)
 """
 
 
@@ -62,20 +62,18 @@ def pressing_client(daemon):
 
 
 def wait_until_pressing(reader):
-    deadline = time.monotonic() + 20
-    while True:
-        newest = reader.newest()
-        if newest["output"]["state"] == EngagementState.ACTIVE and np.linalg.norm(newest["output"]["wrench"][:3]) > 1.0:
-            return
-        assert time.monotonic() < deadline, "the client does not press"
-        time.sleep(0.002)
+    def pressing():
+        output = reader.newest()["output"]
+        return output["state"] == EngagementState.ACTIVE and np.linalg.norm(output["wrench"][:3]) > 1.0
+
+    wait_until(pressing, "the client does not press")
 
 
 def force(records):
     return np.linalg.norm(records["output"]["wrench"][:, :3], axis=1)
 
 
-def gone(pid, seconds=10.0):
+def gone(pid, seconds=30.0):
     deadline = time.monotonic() + seconds
     while process_exists(pid):
         with contextlib.suppress(OSError):
@@ -107,10 +105,12 @@ def idle(running):
     yield running
     with RawClient(running.facts["endpoints"]) as client:
         client.request("stop")
-        deadline = time.monotonic() + 10
-        while client.request("status")["owner"] is not None or client.request("status")["state"] not in (0, 6):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+
+        def at_rest():
+            status = client.request("status")
+            return status["owner"] is None and status["state"] in (0, 6)
+
+        wait_until(at_rest)
         if client.request("status")["state_name"] == "FAULT":
             client.hello()
             client.own("lease")
@@ -122,7 +122,7 @@ def test_raw_client_feels_the_plate(idle):
     with RingReader(idle.runtime.ring_path) as reader, RawClient(idle.facts["endpoints"]) as client:
         reader.seek_newest()
         renders = press(client)
-        records = records_until(reader, 0.05)
+        records = records_until(reader, lambda records: records["tick"][-1] >= renders[-1]["tick"])
         client.own("release")
         stiffness = client.request("describe")["limits"]["stiffness"]
     assert renders[-1]["state"] == EngagementState.ACTIVE
@@ -137,23 +137,25 @@ def test_raw_client_feels_the_plate(idle):
 def test_killed_client_ramps_to_zero_within_the_stated_time(idle):
     with RingReader(idle.runtime.ring_path) as reader, pressing_client(idle) as process:
         reader.seek_newest()
-        time.sleep(0.02)
+        pressed = records_until(reader, lambda records: records["input"]["fresh"].any())
         wait_until_pressing(reader)
         process.kill()
-        records = records_until(reader, 0.3)
-    output, entered = records["output"], records["input"]
+        rest = records_until(reader, lambda records: (records["output"]["state"] == EngagementState.IDLE).any())
+    records = np.concatenate([pressed, rest])
+    output, entered, timing = records["output"], records["input"], records["timing"]
     last_fresh = int(np.flatnonzero(entered["fresh"])[-1])
     assert force(records)[last_fresh] > 1.0, "it was pressing"
-    after = records[last_fresh + 1 :]
-    zero = int(np.flatnonzero(force(after) == 0.0)[0])
-    assert (force(after)[zero:] == 0.0).all()
-    assert {EngagementState.HOLD, EngagementState.RELEASING} <= set(after["output"]["state"][:zero].tolist())
-    # In time of the servo: whole periods that the machine took from it are not the daemon's.
-    stolen = int(after["timing"]["missed"][: zero + 1].sum())
-    elapsed_ms = (after["timing"]["started_ns"][zero] - records["timing"]["t_received"][last_fresh]) * 1e-6
-    assert elapsed_ms <= STALE_MS + RAMP_FAULT_MS + 2 + stolen
-    assert np.abs(np.diff(force(after)[: zero + 1])).max() < 0.5, "a ramp, not a step"
-    assert after["output"]["reason"][-1] == Reason.SAMPLE_STALE
+    after = slice(last_fresh + 1, None)
+    zero = int(np.flatnonzero(force(records[after]) == 0.0)[0])
+    assert (force(records[after])[zero:] == 0.0).all()
+    assert {EngagementState.HOLD, EngagementState.RELEASING} <= set(output["state"][after][:zero].tolist())
+    # By the servo's clock: the first tick that begins when the sample is too old lets go, however late it begins.
+    silent_ms = (timing["started_ns"][after] - timing["t_received"][last_fresh]) * 1e-6
+    too_old = int(np.argmax(silent_ms > STALE_MS))
+    assert silent_ms[too_old] > STALE_MS and zero <= too_old + RAMP_FAULT_MS + 1
+    assert output["state"][after][too_old] != EngagementState.HOLD
+    assert np.abs(np.diff(force(records[after])[: zero + 1])).max() < 0.5, "a ramp, not a step"
+    assert output["reason"][-1] == Reason.SAMPLE_STALE
     assert output["state"][-1] == EngagementState.IDLE
 
 
@@ -164,6 +166,7 @@ def test_flood_of_malformed_messages_changes_nothing(idle):
         flood.set(zmq.LINGER, 0)
         flood.connect(idle.facts["endpoints"]["device"])
         reader.seek_newest()
+        before = client.request("status")["counters"]["rejected"]
         rubbish = [b"", b"\xc1", b"\x00" * 5000, os.urandom(200), msgpack.packb({"v": 1, "kind": 1})]
         due = time.monotonic()
         for round_number in range(300):
@@ -173,11 +176,15 @@ def test_flood_of_malformed_messages_changes_nothing(idle):
             due += 0.001
             time.sleep(max(0.0, due - time.monotonic()))
             client.sample(PRESSED)
-        records = records_until(reader, 0.02)
+
+        def refused():
+            return client.request("status")["counters"]["rejected"] - before
+
+        wait_until(lambda: refused() >= 1000, "the flood is not counted", meanwhile=lambda: client.feed([PRESSED] * 10))
+        counted = refused()
+        records = records_until(reader, lambda records: records["input"]["rejected"].sum() >= counted)
         flood.close()
-        assert client.request("status")["counters"]["rejected"] >= 1000
         client.own("release")
-    assert records["input"]["rejected"].sum() >= 1000
     fed = records[: int(np.flatnonzero(records["input"]["fresh"])[-1])]
     assert set(fed["output"]["state"].tolist()) <= {EngagementState.ACTIVE, EngagementState.HOLD}
     assert np.ptp(force(fed)) < 0.2, "the force does not feel the flood"
@@ -203,7 +210,7 @@ def test_anyone_may_stop_and_only_a_reset_leads_out(idle):
         with RawClient(idle.facts["endpoints"]) as stranger:
             assert stranger.request("stop")["ok"]
         client.feed([PRESSED] * 60)
-        records = records_until(reader, 0.02)
+        records = records_until(reader, lambda records: (records["output"]["state"] == EngagementState.FAULT).any())
         stopping = int(np.flatnonzero(records["output"]["state"] == EngagementState.RELEASING)[0])
         fault = int(np.flatnonzero(records["output"]["state"] == EngagementState.FAULT)[0])
         assert fault - stopping <= RAMP_FAULT_MS + 1
@@ -214,19 +221,25 @@ def test_anyone_may_stop_and_only_a_reset_leads_out(idle):
 
 
 def test_every_transition_is_an_event(idle):
-    with RawClient(idle.facts["endpoints"]) as client:
+    with RingReader(idle.runtime.ring_path) as reader, RawClient(idle.facts["endpoints"]) as client:
         events = client.context.socket(zmq.SUB)
         events.set(zmq.SUBSCRIBE, b"")
         events.connect(idle.facts["endpoints"]["events"])
-        assert events.poll(3000), "a heartbeat each second"
+        assert events.poll(20_000), "a heartbeat each second"
         began = client.request("status")["tick"]
         press(client)
         client.own("disarm")
-        client.feed([PRESSED] * 150)
+        wait_until(lambda: client.request("status")["state"] == 0, meanwhile=lambda: client.feed([PRESSED] * 10))
         client.own("release")
+        last = int(reader.newest()["output"]["event_seq"])
         found = []
-        while events.poll(200):
-            found.append(msgpack.unpackb(events.recv()))
+
+        def hear():
+            if events.poll(100):
+                found.append(msgpack.unpackb(events.recv()))
+            return found and found[-1]["source"] == "servo" and found[-1]["seq"] >= last
+
+        wait_until(hear, "an event is missing", meanwhile=lambda: None)
         events.close()
     changes = [event for event in found if event["source"] == "servo" and event["tick"] > began]
     assert [(event["from_name"], event["to_name"]) for event in changes if "HOLD" not in event["text"]] == [
@@ -248,30 +261,7 @@ def test_second_daemon_says_who_runs_and_leaves_the_first_alone(idle):
     assert pids_of(idle) == before
     with RingReader(idle.runtime.ring_path) as reader:
         first = reader.newest()["tick"]
-        time.sleep(0.05)
-        assert reader.newest()["tick"] > first
-
-
-def test_a_thousand_triggered_ticks_by_hand():
-    with DaemonProcess('[rates]\nclocking = "triggered"\n') as daemon:
-        daemon.wait_ready()
-        with RingReader(daemon.runtime.ring_path) as reader, RawClient(daemon.facts["endpoints"]) as client:
-            greeting = client.hello()
-            assert greeting["clocking"] == "triggered"
-            client.own("lease")
-            client.own("arm", reanchor=False)
-            path = [*line(FREE, PRESSED, 500), *line(PRESSED, FREE, 500)]
-            for position in path:
-                number = client.sample(position)
-                render = client.render()
-                assert render["seq"] == number
-            assert render["state"] == EngagementState.ACTIVE
-            client.own("release")
-            records = records_until(reader, 0.1)
-        assert records["input"]["fresh"].sum() == 1000
-        assert force(records).max() > 1.0
-        assert daemon.stop() == ExitCode.OK
-        assert daemon.summary()["compiles"] == 0
+        wait_until(lambda: reader.newest()["tick"] > first, "the first one no longer ticks")
 
 
 def test_clean_end_leaves_nothing_behind():
@@ -317,8 +307,8 @@ def test_killed_supervisor_makes_the_servo_ramp_down_and_end():
         with RingReader(daemon.runtime.ring_path) as reader, pressing_client(daemon):
             reader.seek_newest()
             daemon.process.kill()
-            records = records_until(reader, 1.0)
-            assert reader.header.ready == ENDED
+            records = records_until(reader, lambda records: reader.header.ready == ENDED)
+            records = np.concatenate([records, reader.read(4096)[0]])
         assert force(records)[0] > 1.0
         assert force(records)[-1] == 0.0
         assert np.abs(np.diff(force(records))).max() < 0.5
@@ -348,21 +338,22 @@ def test_killed_recorder_costs_the_servo_no_tick_and_comes_back(short_base):
         servo = daemon.servo_pid()
         missed = []
         with RingReader(daemon.runtime.ring_path) as reader:
-            for _ in range(3):
-                pid = pids_of(daemon)["recorder"]
+            pid = 0
+
+            def another_reads():
+                recorder = pids_of(daemon)["recorder"]
+                return recorder != pid and recorder in {row["pid"] for row in reader.readers()} and recorder
+
+            while 0 not in missed and len(missed) < 6:
+                pid = wait_until(another_reads, "the recorder was not started again")
                 reader.seek_newest()
-                time.sleep(0.05)
+                records = records_until(reader, lambda records: len(records) > 20)
                 os.kill(pid, signal.SIGKILL)
-                records = records_until(reader, 0.15)
+                records = np.concatenate([records, records_until(reader, lambda records: len(records) > 100)])
                 assert (np.diff(records["tick"].astype(int)) == 1).all()
                 missed.append(int(records["timing"]["missed"].sum()))
-                deadline = time.monotonic() + 15
-                while not {row["pid"] for row in reader.readers()} & ({pids_of(daemon)["recorder"]} - {pid}):
-                    assert time.monotonic() < deadline, "the recorder was not started again"
-                    time.sleep(0.05)
-                if missed[-1] == 0:
-                    break
-        assert min(missed) == 0
+            wait_until(another_reads, "the recorder was not started again")
+        assert 0 in missed
         assert daemon.servo_pid() == servo
         assert daemon.stop() == ExitCode.OK
         assert log.exists()
@@ -382,21 +373,36 @@ def test_tcp_port_in_use_is_said_before_anything_starts():
             assert f"the device socket cannot use 127.0.0.1:{port}" in daemon.stderr()
 
 
-def test_tcp_serves_like_ipc_and_anyone_may_shut_it_down():
+def test_tcp_serves_a_thousand_triggered_ticks_and_anyone_may_shut_it_down():
+    """As ipc does, by which `test_raw_client` goes the same way."""
     import socket
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with DaemonProcess(PATIENT + f'[sockets]\ntransport = "tcp"\nport = {port}\n') as daemon:
+    extra = f'[rates]\nclocking = "triggered"\n[sockets]\ntransport = "tcp"\nport = {port}\n'
+    with DaemonProcess(extra) as daemon:
         daemon.wait_ready()
         assert daemon.facts["endpoints"]["device"] == f"tcp://127.0.0.1:{port}"
-        with RawClient(daemon.facts["endpoints"]) as client:
-            assert press(client)[-1]["wrench"][2] > 1.0
+        with RingReader(daemon.runtime.ring_path) as reader, RawClient(daemon.facts["endpoints"]) as client:
+            greeting = client.hello()
+            assert greeting["clocking"] == "triggered"
+            client.own("lease")
+            client.own("arm", reanchor=False)
+            path = [*line(FREE, PRESSED, 500), *line(PRESSED, FREE, 500)]
+            for position in path:
+                number = client.sample(position)
+                render = client.render()
+                assert render["seq"] == number
+            assert render["state"] == EngagementState.ACTIVE
             client.own("release")
+            records = records_until(reader, lambda records: records["tick"][-1] == reader.newest()["tick"])
+        assert records["input"]["fresh"].sum() == 1000
+        assert force(records).max() > 1.0
         with RawClient(daemon.facts["endpoints"]) as stranger:
             assert stranger.request("shutdown")["ok"]
         assert daemon.wait() == ExitCode.OK
+        assert daemon.summary()["compiles"] == 0
 
 
 def test_memory_does_not_grow_while_ticking(running):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import msgpack
 import numpy as np
@@ -11,6 +10,7 @@ import zmq
 from daemons import DaemonProcess, late_recorder
 from moving_scene import CONFIG, MOVING
 from unpaced import is_recorder, unpaced_hand
+from waiting import wait_until
 
 from bridge.log.reader import read_log
 from bridge.log.reexec import reexecute
@@ -58,7 +58,8 @@ seconds = 0.6
 
 def start(base, clocking: str, **options) -> DaemonProcess:
     (base / "script.toml").write_text(SCRIPT)
-    extra = f'{BODIES}\n[rates]\nclocking = "{clocking}"\n'
+    # Without a governor: what it takes away follows from how busy the machine is.
+    extra = f'{BODIES}\n[rates]\nclocking = "{clocking}"\n[budget]\ngovernor = false\n'
     return DaemonProcess(extra, scene=CONFIG, base=base, **options).wait_ready()
 
 
@@ -78,7 +79,7 @@ def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_bas
     assert np.linalg.norm(log.records["output"]["wrench"][:, :3], axis=1).max() > 0.3
     first, last = log.bodies[0], log.bodies[-1]
     assert np.linalg.norm(last["position"] - first["position"], axis=1).min() > 0.01, "each of them went somewhere"
-    judged = verify(whole, every=10)
+    judged = verify(whole, every=40)
     assert judged.passed, str(judged)
     assert {"gap", "between ticks", "cone", "energy", "wrench sent"} <= {
         each.name for each in judged.certificates if each.passed
@@ -90,12 +91,6 @@ def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_bas
         assert read_log(path).records["tick"][0] >= begins
 
 
-def second_reads(ring: RingReader, first: int) -> bool:
-    """Whether another recorder than the first one has read something."""
-    others = [row for row in ring.readers() if row["pid"] != first and row["position"] > 0]
-    return any(is_recorder(row["pid"]) for row in others)
-
-
 def test_bodies_fall_while_nobody_is_there_and_a_new_recorder_goes_on(tmp_path, short_base):
     """Free clocking, no client: gravity does not wait for one. Poses on the state socket are those of the log."""
     path = tmp_path / "a.mcap"
@@ -103,33 +98,38 @@ def test_bodies_fall_while_nobody_is_there_and_a_new_recorder_goes_on(tmp_path, 
     with start(short_base, clocking="free", log=str(path)) as daemon:
         socket = context.socket(zmq.SUB)
         socket.set(zmq.SUBSCRIBE, b"")
+        socket.set(zmq.RCVHWM, 0)
         socket.connect(daemon.facts["endpoints"]["state"])
         with RingReader(daemon.runtime.ring_path, register=False) as ring:
-            recorder = next(row["pid"] for row in ring.readers() if is_recorder(row["pid"]))
-            time.sleep(1.2)
-            os.kill(recorder, signal.SIGKILL)
-            deadline = time.monotonic() + 15.0
-            while not second_reads(ring, recorder):
-                assert time.monotonic() < deadline, "the recorder was not started again"
-                time.sleep(0.02)
-            time.sleep(0.5)
+
+            def recorder(past: int, but: int = 0) -> int:
+                """The recorder, not `but`, once it has read on beyond so many ticks; else 0."""
+                rows = (row for row in ring.readers() if row["pid"] != but and row["position"] > past)
+                return next((row["pid"] for row in rows if is_recorder(row["pid"])), 0)
+
+            first = wait_until(lambda: recorder(past=800), "the recorder does not read")
+            os.kill(first, signal.SIGKILL)
+            second = wait_until(lambda: recorder(past=0, but=first), "the recorder was not started again")
+            later = ring.header.head + 400
+            assert wait_until(lambda: recorder(past=later, but=first)) == second
         seen = []
-        while socket.poll(100) and len(seen) < 30:
+        while len(seen) < 30:
+            assert socket.poll(20_000), "no states are published"
             seen.append(msgpack.unpackb(socket.recv()))
         assert daemon.stop() == 0
     context.destroy(linger=0)
-    second = tmp_path / "a.restart1.mcap"
-    for log in (path, second):
+    logs = [path, tmp_path / "a.restart1.mcap"]
+    for log in logs:
         result = reexecute(log)
         assert (result.ticks_differing, result.bytes_differing) == (0, 0) and result.ticks > 300
-    log = read_log(second)
-    rows = {int(tick): row for row, tick in enumerate(log.records["tick"])}
+    where = {}
+    for log in map(read_log, logs):
+        where |= {tick: (log.bodies, row) for row, tick in enumerate(log.records["tick"].tolist())}
     compared = 0
     for message in seen:
-        row = rows.get(message["tick"])
-        if row is None:
-            continue
-        assert [body["body_id"] for body in message["bodies"]] == list(MOVING)
-        assert [body["position"] for body in message["bodies"]] == log.bodies[row]["position"].tolist()
-        compared += 1
+        if message["tick"] in where:
+            assert [body["body_id"] for body in message["bodies"]] == list(MOVING)
+            bodies, row = where[message["tick"]]
+            assert [body["position"] for body in message["bodies"]] == bodies[row]["position"].tolist()
+            compared += 1
     assert compared > 10

@@ -53,7 +53,8 @@ pytestmark = pytest.mark.slow
 def test_a_hand_pushes_a_ball(tmp_path, short_base):
     path = tmp_path / "run.mcap"
     (short_base / "script.toml").write_text(SCRIPT)
-    extra = f'{BODIES}\n[rates]\nclocking = "triggered"\n'
+    # Without a governor: what it takes away follows from how busy the machine is.
+    extra = f'{BODIES}\n[rates]\nclocking = "triggered"\n[budget]\ngovernor = false\n'
     with DaemonProcess(extra, scene=CONFIG, base=short_base, log=str(path)).wait_ready() as daemon:
         assert unpaced_hand(daemon, "scripted", script=short_base / "script.toml").ended == "finished"
         assert daemon.stop() == 0
@@ -62,7 +63,7 @@ def test_a_hand_pushes_a_ball(tmp_path, short_base):
     assert log.body_ids == (1, 2, 3) and log.model.bodies["rounding"].tolist() == [0.0, 0.015, 0.01, 0.01]
     first, last = log.bodies[0], log.bodies[-1]
     assert (last["position"][:2, 0] - first["position"][:2, 0] > 0.01).all(), "the tool pushed the ball, that the pill"
-    judged = verify(path, every=3)
+    judged = verify(path, every=12)
     assert judged.passed, str(judged)
     assert {"gap", "between ticks", "cone", "energy", "free flight", "tool contacts"} <= {
         each.name for each in judged.certificates if each.passed
