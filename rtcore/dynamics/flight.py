@@ -142,6 +142,20 @@ def _go_to(model: tuple, state: tuple, body_id: int, instant: float, bounces: bo
 
 
 @kernel
+def flown(model: tuple, state: tuple, body_id: int) -> Vector:
+    """The mean velocity of a step in which a body has flown, by the velocity at its end and, if it bounced, before."""
+    struck = state.pairs.struck[body_id]
+    share = struck if struck <= 1.0 else 0.0
+    kick = gravity_kick(model, body_id)
+    after = vector(state.velocities[body_id].linear)
+    rose = scaled(subtract(after, scaled(kick, 0.5 * (1.0 - share))), 1.0 - share)
+    if share == 0.0:
+        return rose
+    before = vector(state.pairs.approach[body_id, :3])
+    return add(scaled(subtract(before, scaled(kick, 0.5 * share)), share), rose)
+
+
+@kernel
 def fly_on(model: tuple, state: tuple, body_id: int) -> None:
     """Give a body that has bounced the rest of its kick, and its mover the mean velocity of the step."""
     share = state.pairs.struck[body_id]
@@ -149,11 +163,8 @@ def fly_on(model: tuple, state: tuple, body_id: int) -> None:
     velocity = state.velocities[body_id]
     mover = state.problem.movers[state.pairs.movers[body_id]]
     kick = gravity_kick(model, body_id)
-    after = vector(velocity.linear)
-    put_vector(velocity.linear, add(after, scaled(kick, 1.0 - share)))
-    fell = scaled(subtract(vector(before[:3]), scaled(kick, 0.5 * share)), share)
-    rose = scaled(add(after, scaled(kick, 0.5 * (1.0 - share))), 1.0 - share)
-    put_vector(mover.velocity[:3], add(fell, rose))
+    put_vector(velocity.linear, add(vector(velocity.linear), scaled(kick, 1.0 - share)))
+    put_vector(mover.velocity[:3], flown(model, state, body_id))
     turned = add(scaled(vector(before[3:]), share), scaled(vector(mover.velocity[3:]), 1.0 - share))
     put_vector(mover.velocity[3:], turned)
 
@@ -162,5 +173,4 @@ def fly_on(model: tuple, state: tuple, body_id: int) -> None:
 def fall(model: tuple, state: tuple, body_id: int) -> None:
     """Give the mover of a body that nothing pushes the mean velocity of the step."""
     mover = state.problem.movers[state.pairs.movers[body_id]]
-    kick = gravity_kick(model, body_id)
-    put_vector(mover.velocity[:3], subtract(vector(state.velocities[body_id].linear), scaled(kick, 0.5)))
+    put_vector(mover.velocity[:3], flown(model, state, body_id))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rtcore import motion as screws
-from rtcore.dynamics.flight import gravity_kick
+from rtcore.dynamics.flight import flown, gravity_kick
 from rtcore.dynamics.groups import group_of
 from rtcore.dynamics.rigid_body import (
     centre_of_mass,
@@ -185,21 +185,27 @@ def _cut_gains(model: tuple, state: tuple) -> None:
 
 @inner
 def _take_back(model: tuple, state: tuple, body_id: int) -> None:
-    """Take from a body what gravity gave it for the part of its way that it did not go."""
+    """Take from a body what gravity gave it for the part of its way that it did not go.
+
+    The way of what flies is that of its flight: what the position pass put to it is a lift, which gives and takes no
+    velocity.
+    """
     pairs = state.pairs
     motion = state.motions[body_id]
     velocity = state.velocities[body_id]
     inertia = model.inertias[body_id]
     v = vector(velocity.linear)
     kick = gravity_kick(model, body_id)
+    if pairs.carried[body_id] == 0 or pairs.struck[body_id] <= 1.0:
+        left = 1.0 - pairs.times[body_id] * pairs.strides[body_id]
+        fallen = left * dot(kick, flown(model, state, body_id))
+        put_vector(velocity.linear, subtract(v, scaled(kick, unpaid(dot(kick, kick), dot(kick, v), fallen))))
+        return
     mean = vector(state.problem.movers[pairs.movers[body_id]].velocity[:3])
     fallen = dot(kick, mean) / pairs.strides[body_id]
     if motion.kind != STILL:
         gone = subtract(centre_of_mass(state.poses[body_id], inertia), vector(motion.pivot))
         fallen -= dot(kick, gone) / model.world[0].dt
-    if pairs.carried[body_id] == 0 or pairs.struck[body_id] <= 1.0:
-        put_vector(velocity.linear, subtract(v, scaled(kick, unpaid(dot(kick, kick), dot(kick, v), fallen))))
-        return
     if fallen <= 0.0:
         return
     linear, angular = kinetic_energy(velocity, inertia)
