@@ -44,7 +44,6 @@ from rtcore.solvers.problem import (
     project_cone,
     project_moments,
     relative_velocity,
-    residual,
     scale,
 )
 
