@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.local import FACTORS, UNIT, prepare, solve_contact
@@ -47,6 +48,7 @@ REFRESH = 32
 """Sweeps after which the velocities are computed anew, since they gather rounding."""
 
 
+@by_reference
 class SweepWork(NamedTuple):
     """Work memory of the solvers of this file; rows count from the first contact of the island."""
 

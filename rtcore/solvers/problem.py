@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.tables import CONTACT_EQUATION, DELASSUS_BLOCK, MOVER, PROBLEM_SIZE
 
 
+@by_reference
 class ContactProblem(NamedTuple):
     """Tables of one contact problem; rows in use are counted in `size`."""
 
