@@ -11,7 +11,7 @@ exactly zero while the tool follows freely.
 from haptics.codes import GOOD
 from haptics.tables import VELOCITY_SAMPLES, Record
 from haptics.workspace import tool_position
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import Vector, length, put_vector, scaled, vector
 
 SHORTEST_SPAN = 0.25
@@ -97,7 +97,7 @@ def fit(settings: Record, touch: Record) -> None:
     touch.velocity_delay_s = mean
 
 
-@kernel
+@inner
 def bounded(v: Vector, largest: float) -> Vector:
     """v, no longer than ``largest``: bad time stamps must not become a huge damping force."""
     size = length(v)

@@ -24,7 +24,7 @@ NEVER = 2.0
 """Of what does not happen within a step: a share of it above 1."""
 
 
-@kernel
+@inner
 def gravity_kick(model: tuple, body_id: int) -> Vector:
     """What gravity adds to the velocity of a body in a step, less what drag takes of that, m/s; 0 of all but free."""
     world = model.world[0]
@@ -141,7 +141,7 @@ def _go_to(model: tuple, state: tuple, body_id: int, instant: float, bounces: bo
     load_mover(state.problem.movers[mover], velocity, state.poses[body_id], model.inertias[body_id], 0.0)
 
 
-@kernel
+@inner
 def fly_on(model: tuple, state: tuple, body_id: int) -> None:
     """Give a body that has bounced the rest of its kick, and its mover the mean velocity of the step."""
     share = state.pairs.struck[body_id]

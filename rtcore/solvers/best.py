@@ -5,7 +5,7 @@ Rows of `best`, (contacts, 3) impulses in N s, count from the first contact of t
 
 import numpy as np
 
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.solvers.problem import ContactProblem, project_cone, project_moments, relative_velocity, residual, scale
 
 
@@ -34,7 +34,7 @@ def keep(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> No
             best[i - first, k] = problem.equations[i].impulse[k]
 
 
-@kernel
+@inner
 def give(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> None:
     """Take the best impulses up again, and their velocities."""
     for i in range(first, last):

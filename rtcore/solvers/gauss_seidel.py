@@ -96,7 +96,7 @@ def _adjoins(equations: np.ndarray, blocks: np.ndarray, i: int) -> bool:
     return place < equation.block_first + equation.block_count and blocks[place].column == i + 1
 
 
-@kernel
+@inner
 def prepare_sweeps(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """Write the factors of `sweep`, (contacts, FACTORS)."""
     equations = problem.equations
@@ -147,7 +147,7 @@ def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -
         spread(equations, blocks, equation, n, t1, t2)
 
 
-@kernel
+@inner
 def sweep_with_moments(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """As `sweep`, each contact together with the moments in the row behind it, if it has some."""
     equations = problem.equations
