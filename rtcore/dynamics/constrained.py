@@ -58,7 +58,7 @@ SLIP = 1e-6
 """Share of eps_alert by which a contact must move along its surface in one step to count as sliding."""
 
 
-@inlined
+@inner
 def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any) -> None:
     """Solve what contacts make of the free motion; movers then hold the velocities, velocities of bodies are kept.
 
