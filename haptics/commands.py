@@ -38,7 +38,7 @@ from haptics.transitions import (
     redirect_release,
     transition,
 )
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.model import Model
 from rtcore.spatial import put_quaternion, put_vector
 from rtcore.state import State
@@ -63,7 +63,7 @@ LARGEST_GAIN = 1e6
 """N/m or N·s/m: no device means more than this; smaller values above the card's limit are capped instead."""
 
 
-@kernel
+@inner
 def take_command(model: Model, state: State, settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """Carry out or refuse the command of this tick."""
     command = taken.command
@@ -116,7 +116,7 @@ def carry_out(model: Model, state: State, settings: Record, touch: Record, taken
     return reset(touch, output)
 
 
-@kernel
+@inner
 def is_flag(value: float) -> bool:
     """Whether a command value is exactly 0 or 1."""
     return value == 0.0 or value == 1.0
@@ -219,7 +219,7 @@ def clutch(world: Record, proxy: Record, settings: Record, touch: Record, taken:
     return OK
 
 
-@kernel
+@inner
 def press_clutch(settings: Record, touch: Record, output: Record) -> int:
     """The pressed half of CLUTCH."""
     if touch.clutched == 3:
@@ -240,7 +240,7 @@ def press_clutch(settings: Record, touch: Record, output: Record) -> int:
     return OK
 
 
-@kernel
+@inner
 def unclutch(world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """Let go of a clutch that was pressed while engaged: the device's image goes to the tool, forces come back."""
     touch.clutched = 0
@@ -304,7 +304,7 @@ def reset(touch: Record, output: Record) -> int:
     return OK
 
 
-@kernel
+@inner
 def shut_down(settings: Record, touch: Record, output: Record) -> int:
     """SHUTDOWN: forces off by ramp; ``output.stopped`` tells when the servo may exit."""
     touch.stopping = 1

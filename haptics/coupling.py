@@ -35,7 +35,7 @@ from haptics.workspace import (
     torque_to_device,
     vector_to_device,
 )
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
     Vector,
     add,
@@ -60,7 +60,7 @@ def damper(stiffness: float, damping: float, stretch: float, rate: float) -> flo
     return min(max(damping * rate, -spring), spring)
 
 
-@kernel
+@inner
 def image_velocity(settings: Record, touch: Record) -> Vector:
     """Velocity of the image's coupling point (scene, m/s): zero while clutched, since the image stands still."""
     if touch.clutched != 0 or touch.has_pose == 0:
@@ -68,7 +68,7 @@ def image_velocity(settings: Record, touch: Record) -> Vector:
     return scaled(rotate(quaternion(settings.workspace_orientation), vector(touch.velocity)), touch.scale)
 
 
-@kernel
+@inner
 def tool_velocity(touch: Record) -> Vector:
     """Velocity of the tool's coupling point (scene, m/s): zero while clutched, without waiting for the estimator."""
     if touch.clutched != 0:
@@ -76,7 +76,7 @@ def tool_velocity(touch: Record) -> Vector:
     return vector(touch.proxy_velocity)
 
 
-@kernel
+@inner
 def turning_back(proxy: Record, settings: Record, touch: Record) -> Vector:
     """Torque (scene, N·m) of the rotational spring between a tool mesh and the image of the device."""
     turn = multiply(quaternion(proxy.orientation), conjugate(quaternion(touch.goal.goal_orientation)))
@@ -95,7 +95,7 @@ def held_back(world: Record, report: Record) -> bool:
     return False
 
 
-@kernel
+@inner
 def freshness(settings: Record, age_ns: int) -> float:
     """1 for a sample in time, falling to 0 at the stale horizon."""
     if age_ns <= settings.hold_after_ns:

@@ -43,7 +43,7 @@ from haptics.transitions import (
     hasten_release,
     transition,
 )
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.model import Model
 from rtcore.state import State
 
@@ -90,7 +90,7 @@ def move_on(world: Record, proxy: Record, settings: Record, touch: Record, taken
         hasten_release(settings, touch)
 
 
-@kernel
+@inner
 def expire_lease(settings: Record, touch: Record, output: Record) -> None:
     """Neither samples nor renewals: the device becomes free."""
     if touch.state == IDLE or touch.state == FAULT:
@@ -103,7 +103,7 @@ def expire_lease(settings: Record, touch: Record, output: Record) -> None:
         force_release(settings, touch, output, IDLE, LEASE_EXPIRED)
 
 
-@kernel
+@inner
 def wait_armed(world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """ARMED: engage on a good sample near the tool. The watchdog runs from the moment of arming."""
     if touch.age_ns > settings.stale_after_ns and touch.state_ticks * settings.dt * 1e9 > settings.stale_after_ns:
@@ -134,7 +134,7 @@ def watch(settings: Record, touch: Record, taken: Record, output: Record) -> Non
         transition(touch, output, ACTIVE, RAMP_DONE)
 
 
-@kernel
+@inner
 def advance_gain(settings: Record, touch: Record) -> None:
     """Ramp: up while ENGAGING, down while RELEASING; the ends are reached exactly."""
     if touch.state == ENGAGING:
@@ -150,7 +150,7 @@ def advance_gain(settings: Record, touch: Record) -> None:
         touch.gain = 0.0
 
 
-@kernel
+@inner
 def finish_release(
     world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record
 ) -> None:

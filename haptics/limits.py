@@ -17,7 +17,7 @@ import math
 
 from haptics.codes import ENGAGING, RELEASING
 from haptics.tables import Record
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
     Quaternion,
     Vector,
@@ -38,7 +38,7 @@ NOT_FINITE = 4
 NOT_SENT = 8
 
 
-@kernel
+@inner
 def saturate(wanted: Vector, largest: float) -> Vector:
     """The vector, shortened to the largest norm when it is longer; its direction stays."""
     size = length(wanted)
@@ -74,7 +74,7 @@ def approach(last: Vector, wanted: Vector, largest: float, slew: float) -> tuple
     return add(start, scaled(way, min(max(t, 0.0), 1.0))), True
 
 
-@kernel
+@inner
 def observe_energy(touch: Record, position: Vector, orientation: Quaternion) -> None:
     """Add the work that the last wrench did while the device went from its last good pose to this one."""
     moved = subtract(position, vector(touch.device_position))

@@ -25,7 +25,7 @@ from haptics.posing import LARGEST_COORDINATE, UNIT_TOLERANCE
 from haptics.tables import Record
 from haptics.transitions import engaged
 from haptics.workspace import orientation_to_device
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
     Quaternion,
     conjugate,
@@ -47,7 +47,7 @@ TURN_MARGIN = 0.2
 """... by more than this between samples, rad."""
 
 
-@kernel
+@inner
 def usable(sample: Record) -> bool:
     """Whether a sample may move anything: marked valid, finite, unit orientation, sensible size."""
     if sample.valid == 0:
@@ -123,7 +123,7 @@ def take_sample(world: Record, settings: Record, touch: Record, taken: Record) -
         touch.unusable_ticks += 1
 
 
-@kernel
+@inner
 def accept_pose(settings: Record, touch: Record, sample: Record) -> None:
     """The device is where this sample says."""
     orientation = orientation_of(settings, touch, sample)
@@ -138,7 +138,7 @@ def accept_pose(settings: Record, touch: Record, sample: Record) -> None:
     touch.sample_kind = GOOD
 
 
-@kernel
+@inner
 def age_in_force(settings: Record, touch: Record, taken: Record) -> int:
     """Age of the newest good sample as far as the watchdog is concerned, ns; once per tick, before any command."""
     if taken.has_sample == 0 or touch.owner == NOBODY or taken.sample.session != touch.owner:
@@ -150,7 +150,7 @@ def age_in_force(settings: Record, touch: Record, taken: Record) -> int:
     return max(taken.age_ns, min(touch.age_ns, settings.stale_after_ns) + period)
 
 
-@kernel
+@inner
 def stale_reason(touch: Record) -> int:
     """Why there is no good sample."""
     if touch.unusable_ticks > 0:
@@ -160,13 +160,13 @@ def stale_reason(touch: Record) -> int:
     return SAMPLE_STALE
 
 
-@kernel
+@inner
 def hand_is_on(settings: Record, taken: Record) -> bool:
     """Whether the deadman, where one is required, is pressed in the newest sample."""
     return settings.require_deadman == 0 or taken.sample.deadman != 0
 
 
-@kernel
+@inner
 def count_lease(touch: Record, settings: Record, taken: Record) -> None:
     """Accepted samples renew the lease; otherwise it runs out."""
     if touch.owner == NOBODY:

@@ -6,7 +6,7 @@ from haptics import coupling, engagement, limits, velocity, workspace
 from rtcore.kernels import kernel
 from rtcore.model import Model
 from rtcore.state import State
-from rtcore.step import step
+from rtcore.step import take_step
 
 
 @kernel
@@ -25,7 +25,7 @@ def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, re
     memory.tick = now.tick
     engagement.decide(model, state, chosen, memory, now.input, now.output)
     workspace.map_device(world, proxy, chosen, memory)
-    step(model, state, memory.goal, now.budget, now.output.report)
+    take_step(model, state, memory.goal, now.budget, now.output.report)
     velocity.observe(world, proxy, chosen, memory, now.input.sample)
     coupling.couple(world, proxy, chosen, memory, now.output)
     limits.limit(chosen, memory, now.output)

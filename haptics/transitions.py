@@ -8,7 +8,7 @@ import numpy as np
 from haptics import velocity
 from haptics.codes import ACTIVE, ARMED, ENGAGING, FAULT, HOLD, NOBODY, RELEASING
 from haptics.tables import Record
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 
 ONE = np.uint64(1)
 
@@ -30,7 +30,7 @@ def transition(touch: Record, output: Record, to: int, reason: int) -> None:
     touch.event_seq += ONE
 
 
-@kernel
+@inner
 def begin_release(touch: Record, output: Record, after: int, reason: int, ticks: int) -> None:
     """Leave the engaged states: the gain goes to zero in so many ticks, this one included, then ``after`` follows."""
     touch.gain_step = touch.gain / ticks
@@ -39,13 +39,13 @@ def begin_release(touch: Record, output: Record, after: int, reason: int, ticks:
     transition(touch, output, RELEASING, reason)
 
 
-@kernel
+@inner
 def hasten_release(settings: Record, touch: Record) -> None:
     """Make a ramp under way end within the fault ramp, counted from now; never slower than it was."""
     touch.gain_step = max(touch.gain_step, touch.gain / settings.ramp_fault_ticks)
 
 
-@kernel
+@inner
 def redirect_release(touch: Record, after: int, reason: int) -> None:
     """Let a ramp under way lead to ``after``, unless it already leads to FAULT."""
     if touch.after_release != FAULT:
@@ -53,7 +53,7 @@ def redirect_release(touch: Record, after: int, reason: int) -> None:
         touch.release_reason = reason
 
 
-@kernel
+@inner
 def force_release(settings: Record, touch: Record, output: Record, after: int, reason: int) -> bool:
     """Forces off by the fault ramp, whatever else goes on; returns whether that was a transition."""
     if engaged(touch):
@@ -70,7 +70,7 @@ def force_release(settings: Record, touch: Record, output: Record, after: int, r
     return False
 
 
-@kernel
+@inner
 def drop_owner(touch: Record) -> None:
     """Nobody holds the device any more; the tool stays where it is."""
     touch.owner = NOBODY

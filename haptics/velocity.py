@@ -12,7 +12,7 @@ from haptics.codes import GOOD
 from haptics.degrees import sensed_turning
 from haptics.tables import VELOCITY_SAMPLES, Record
 from haptics.workspace import tool_position
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import Vector, length, put_vector, quaternion, scaled, vector
 
 SHORTEST_SPAN = 0.25
@@ -98,7 +98,7 @@ def fit(settings: Record, touch: Record) -> None:
     touch.velocity_delay_s = mean
 
 
-@kernel
+@inner
 def bounded(v: Vector, largest: float) -> Vector:
     """v, no longer than ``largest``: bad time stamps must not become a huge damping force."""
     size = length(v)

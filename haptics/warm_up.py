@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -14,7 +15,7 @@ from haptics.tick import tick
 from rtcore import warm_up as mechanics
 from rtcore.dynamics.rigid_body import BODY_VELOCITY
 from rtcore.tables import POSE, PROXY, WORLD
-from rtcore.warm_up import LAST, SECOND, Part, Progress
+from rtcore.warm_up import SECOND, Part, Progress
 
 
 def warm_up(progress: Progress | None = None) -> None:
@@ -26,10 +27,21 @@ def warm_up(progress: Progress | None = None) -> None:
     mechanics.run(parts(), "haptics: ready", progress)
 
 
-def warm_up_side(side: int, progress: Progress | None = None) -> None:
-    """Compile one side's parts (FIRST or SECOND) of what :func:`warm_up` needs; another process does the other's."""
-    everything = (*mechanics.parts(), *parts())
-    mechanics.run((part for part in everything if part.side == side), "ready", progress)
+def warm_up_side(side: int, progress: Progress | None = None, wait: Callable[[], Any] | None = None) -> None:
+    """Compile one side's parts (FIRST or SECOND) of what :func:`warm_up` needs; another process does the other's.
+
+    `wait` is called when what is left needs what the other side compiles.
+    """
+    chosen = [part for part in (*mechanics.parts(), *parts()) if part.side == side]
+    chosen.sort(key=lambda part: part.last)
+    if wait is not None:
+        first = next(number for number, part in enumerate(chosen) if part.last)
+        chosen[first] = chosen[first]._replace(compile=_after(wait, chosen[first].compile))
+    mechanics.run(chosen, "ready", progress)
+
+
+def _after(wait: Callable[[], Any], build: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: (wait(), build())
 
 
 def parts() -> tuple[Part, ...]:
@@ -41,11 +53,11 @@ def parts() -> tuple[Part, ...]:
     rows = tuple(numba.typeof(np.zeros(1, dtype)) for dtype in (SETTINGS, TOUCH, RECORD))
     states = tuple(numba.typeof(np.zeros(0, dtype)) for dtype in (POSE, BODY_VELOCITY, np.int32, BODY_SAMPLE))
 
-    def part(what: str, kernel: Any, signature: tuple, side: int = SECOND) -> Part:
+    def part(what: str, kernel: Any, signature: tuple, last: bool = False) -> Part:
         def build() -> None:
             kernel.compile(signature)
 
-        return Part(f"haptics: {what}", side, build)
+        return Part(f"haptics: {what}", SECOND, build, last)
 
     return (
         part("samples", samples.take_sample, (world, settings, touch, taken)),
@@ -58,5 +70,5 @@ def parts() -> tuple[Part, ...]:
         part("commands", commands.carry_out, (*tables, settings, touch, taken, output)),
         part("engagement", engagement.decide, (*tables, settings, touch, taken, output)),
         part("states of bodies", bodies.sample_bodies, states),
-        part("tick", tick, (*tables, *rows), LAST),
+        part("tick", tick, (*tables, *rows), last=True),
     )

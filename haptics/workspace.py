@@ -27,7 +27,7 @@ from rtcore.spatial import (
 )
 
 
-@kernel
+@inner
 def mapped_position(settings: Record, touch: Record) -> Vector:
     """Image of the device's coupling point by the map in force (scene, m)."""
     turned = rotate(quaternion(settings.workspace_orientation), vector(touch.device_position))
@@ -35,26 +35,26 @@ def mapped_position(settings: Record, touch: Record) -> Vector:
     return add(placed, vector(touch.anchor_position))
 
 
-@kernel
+@inner
 def mapped_orientation(settings: Record, touch: Record) -> Quaternion:
     """Image of the device's orientation by the map in force."""
     turned = multiply(quaternion(settings.workspace_orientation), quaternion(touch.device_orientation))
     return normalise(multiply(quaternion(touch.anchor_orientation), turned))
 
 
-@kernel
+@inner
 def tip_lever(world: Record, orientation: Quaternion) -> Vector:
     """From the coupling point to the tip centre (scene axes, m) for a tool of that orientation."""
     return rotate(orientation, vector(world.tip_offset))
 
 
-@kernel
+@inner
 def tool_position(world: Record, proxy: Record) -> Vector:
     """Coupling point of the proxy (scene, m)."""
     return subtract(vector(proxy.position), tip_lever(world, quaternion(proxy.orientation)))
 
 
-@kernel
+@inner
 def distance_to_tool(world: Record, proxy: Record, settings: Record, touch: Record) -> float:
     """How far from where it is the map in force would put any point of the tool (scene, m; a bound).
 
@@ -67,14 +67,14 @@ def distance_to_tool(world: Record, proxy: Record, settings: Record, touch: Reco
     return length(subtract(tip, vector(proxy.position))) + settings.tool_reach * chord
 
 
-@kernel
+@inner
 def too_far_from_tool(world: Record, proxy: Record, settings: Record, touch: Record) -> bool:
     """Whether the map in force puts the tool farther from the proxy than ``engage_distance``, in the scene or at the
     device: a millimetre of a scene that is scaled down is a long and strong spring at the hand."""
     return distance_to_tool(world, proxy, settings, touch) > settings.engage_distance * min(1.0, touch.scale)
 
 
-@kernel
+@inner
 def anchor_to(settings: Record, touch: Record, position: Vector, orientation: Quaternion) -> None:
     """Choose the anchor that maps the present device pose to this one (coupling point, scene).
 
@@ -89,13 +89,13 @@ def anchor_to(settings: Record, touch: Record, position: Vector, orientation: Qu
     put_quaternion(touch.image_orientation, orientation)
 
 
-@kernel
+@inner
 def anchor_to_tool(world: Record, proxy: Record, settings: Record, touch: Record) -> None:
     """Re-anchor so that the device's image is where the tool is now: no stretch, no force."""
     anchor_to(settings, touch, tool_position(world, proxy), quaternion(proxy.orientation))
 
 
-@kernel
+@inner
 def change_scale(world: Record, proxy: Record, settings: Record, touch: Record, scale: float) -> None:
     """Change the scale; the tool stays where it is and the force stays what it is.
 
@@ -155,27 +155,27 @@ def _pull(settings: Record, touch: Record) -> None:
     put_vector(goal.goal_angular_velocity, turning)
 
 
-@kernel
+@inner
 def vector_to_device(settings: Record, v: Vector) -> Vector:
     """A scene direction (force, scaled length) in device axes."""
     return rotate(conjugate(quaternion(settings.workspace_orientation)), v)
 
 
-@kernel
+@inner
 def position_to_device(settings: Record, touch: Record, position: Vector) -> Vector:
     """A scene position in the device frame (m at the device)."""
     placed = subtract(subtract(position, vector(touch.anchor_position)), vector(settings.workspace_position))
     return scaled(vector_to_device(settings, placed), 1.0 / touch.scale)
 
 
-@kernel
+@inner
 def orientation_to_device(settings: Record, touch: Record, orientation: Quaternion) -> Quaternion:
     """A tool orientation in the scene, as the device would have to be turned for it."""
     unanchored = multiply(conjugate(quaternion(touch.anchor_orientation)), orientation)
     return normalise(multiply(conjugate(quaternion(settings.workspace_orientation)), unanchored))
 
 
-@kernel
+@inner
 def torque_to_device(settings: Record, touch: Record, torque: Vector) -> Vector:
     """A scene torque in device axes: it turns the tool, so the anchor's rotation comes off as well."""
     unanchored = rotate(conjugate(quaternion(touch.anchor_orientation)), torque)

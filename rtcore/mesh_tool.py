@@ -20,7 +20,7 @@ from rtcore.dynamics.groups import group_of, join_near
 from rtcore.dynamics.moving import NOTHING, account, kick, move_by_velocity, place_bodies
 from rtcore.dynamics.position_pass import bend_ways, open_contacts
 from rtcore.dynamics.stalls import shorten_ways
-from rtcore.kernels import inlined, inner, kernel
+from rtcore.kernels import inlined, inner
 from rtcore.motion import SCREW, STILL, between, copy_motion, from_twist, from_velocity, path_bound, pose, still
 from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, scaled, vector
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED
@@ -46,7 +46,7 @@ RELISTED = 32
 """Contacts known from before that are looked at again where the search goes in turns."""
 
 
-@kernel
+@inlined
 def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report: np.void) -> None:
     """Move the tool from its pose towards the goal, and bodies as they are pushed, up to what is proven free.
 
@@ -67,15 +67,15 @@ def follow(model: tuple, state: tuple, wanted: np.void, budget: np.void, report:
     tool = state.motions[len(model.bodies)]
     load_movers(model, state, wanted, vector(tool.shift), scaled(vector(tool.axis), tool.angle))
     move_by_velocity(model, state)
-    units = _look(model, state, units, report)
+    units = look(model, state, units, report)
     together = _moves_together(model, state, report)
     if together:
         _move_together(model, state, wanted, budget, report)
         limit = 1.0
         units = _find(model, state, units, report)
     while True:
-        time, units = _sweep(model, state, limit, units, report)
-        _place(model, state, time, report)
+        time, units = sweep_pairs(model, state, limit, units, report)
+        place(model, state, time, report)
         blocked = time < limit
         stride = state.proxy[0].stride
         state.proxy[0].stride = max(0.5 * stride, LEAST_STRIDE) if blocked else min(2.0 * stride, 1.0)
@@ -135,7 +135,7 @@ def _share(model: tuple, state: tuple) -> float:
 
 
 @inner
-def _look(model: tuple, state: tuple, units: int, report: np.void) -> int:
+def look(model: tuple, state: tuple, units: int, report: np.void) -> int:
     """Find the neighbours of the tool, of bodies and of their ways, and the contacts where they are: units left."""
     units = _find(model, state, units, report)
     listing = min(max(int(LISTING * units), LEAST_LISTING), units // 2)
@@ -158,7 +158,7 @@ def _find(model: tuple, state: tuple, units: int, report: np.void) -> int:
     return units - state.broad.report[0].units_used
 
 
-@inner
+@inlined
 def _move_together(model: tuple, state: tuple, wanted: np.void, budget: np.void, report: np.void) -> None:
     """Put the motions that contacts leave of the wanted ones in their place; of the tool's one stride."""
     constrain(model, state, wanted, budget, report)
@@ -201,7 +201,7 @@ def _move_tool(model: tuple, state: tuple) -> None:
 
 
 @inner
-def _sweep(model: tuple, state: tuple, limit: float, units: int, report: np.void) -> tuple[float, int]:
+def sweep_pairs(model: tuple, state: tuple, limit: float, units: int, report: np.void) -> tuple[float, int]:
     """Ask of all pairs that may meet how far their motions are free: (the tool's time <= limit, units left).
 
     Bodies that may meet each other share one time, the least of all their pairs; it is written to state.pairs.times.
@@ -394,7 +394,7 @@ def _pass_by(model: tuple, state: tuple, body_id: int) -> None:
 
 
 @inner
-def _place(model: tuple, state: tuple, time: float, report: np.void) -> None:
+def place(model: tuple, state: tuple, time: float, report: np.void) -> None:
     """Put everything where its motion is at its time, and tell the fronts how far it came."""
     proxy = state.proxy[0]
     n = len(model.bodies)

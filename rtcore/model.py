@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.dynamics.inertia import BODY_INERTIA, REST_SPEED
 from rtcore.tables import (
     BODY,
@@ -25,6 +26,7 @@ AXES_RESOLUTION = 1e-14
 """Largest departure of a box's axes from unit and square: rounding."""
 
 
+@by_reference
 class Model(NamedTuple):
     """Immutable tables (see :mod:`rtcore.tables` for the record types)."""
 

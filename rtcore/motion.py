@@ -191,7 +191,7 @@ def from_twist(
     motion.kind = chosen
 
 
-@kernel
+@inner
 def from_velocity(
     motion: Any, position0: Vector, orientation0: Quaternion, velocity: Vector, turn: Vector, pivot: Vector
 ) -> None:
@@ -252,7 +252,7 @@ def still(motion: Any, position: Vector, orientation: Quaternion) -> None:
     from_twist(motion, STILL, position, orientation, zero, zero, position)
 
 
-@kernel
+@inner
 def copy_motion(target: Any, source: Any) -> None:
     """Make a MOTION record the same as another one."""
     put_vector(target.position, vector(source.position))
@@ -338,7 +338,7 @@ def point(motion: Any, u: float, x: Vector) -> Vector:
     return add(pivot, rotate(_turning(vector(motion.axis), angle), subtract(x, vector(motion.pivot))))
 
 
-@kernel
+@inner
 def circling_at(motion: Any, x: Vector) -> tuple[float, Vector]:
     """(advance along the axis, velocity w across it at u = 0 per unit of a(u) / angle) at scene point x."""
     axis = vector(motion.axis)
@@ -354,7 +354,7 @@ def circling_at(motion: Any, x: Vector) -> tuple[float, Vector]:
     )
 
 
-@kernel
+@inner
 def velocity_field(motion: Any, u: float, x: Vector) -> tuple[Vector, Vector]:
     """(velocity of the body's point that is at scene point x at time u, angular velocity), scene, per unit of u."""
     axis = vector(motion.axis)
@@ -440,7 +440,7 @@ def relative_pose(relative: Any, u: float) -> tuple[Vector, Quaternion]:
     return rotate(back, subtract(position2, position1)), multiply(back, orientation2)
 
 
-@kernel
+@inner
 def relative_twist(relative: Any, u: float, x: Vector) -> tuple[Vector, Vector]:
     """(velocity of the second body's point that is at x at time u, angular velocity of the second body).
 
@@ -534,7 +534,7 @@ def pair_bounds(first: Any, second: Any, centre: Vector, radius: float, u0: floa
     return (1.0 + PAD) * speed, (1.0 + PAD) * (apart + _product(spin1, speed))
 
 
-@kernel
+@inner
 def spin_bound(first: Any, second: Any, u0: float, u1: float) -> float:
     """A bound (rad per unit of u) on the angular velocity of two bodies against each other over [u0, u1]; MOTIONs."""
     middle = 0.5 * (u0 + u1)

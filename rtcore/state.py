@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.collision.broad_phase import BroadPhase, find_pairs, make_broad_phase
 from rtcore.collision.pair_state import FRONT_CAPACITY, make_query_work, reset_front
 from rtcore.dynamics.restitution import IMPACT
@@ -63,6 +64,7 @@ FIRST_SORT = 1 << 30
 """Units for the broad phase's first sort, which is long and belongs before the first tick."""
 
 
+@by_reference
 class Pairs(NamedTuple):
     """Pairs of bodies near to one another, the tool's apart, of which at least one moves; and the contacts of all."""
 
@@ -113,6 +115,7 @@ class Pairs(NamedTuple):
     """(contacts,) IMPACT; nothing in it survives a step."""
 
 
+@by_reference
 class State(NamedTuple):
     """What survives from tick to tick, and the memory that a step works in."""
 

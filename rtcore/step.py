@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from rtcore import mesh_tool, probe
-from rtcore.kernels import inner, kernel
+from rtcore.kernels import inlined, inner, kernel
 from rtcore.model import ALERT_RESOLUTION
 from rtcore.tables import MAX_CONTACTS, MAX_PATH
 
@@ -20,6 +20,12 @@ def step(model: tuple, state: tuple, step_input: np.void, budget: np.void, repor
     eps_alert (1 - 1e-6) from the tool if it did so before the step; one that was nearer comes no nearer (than by the
     position tolerance of a mesh tool, once).
     """
+    take_step(model, state, step_input, budget, report)
+
+
+@inlined
+def take_step(model: tuple, state: tuple, step_input: np.void, budget: np.void, report: np.void) -> None:
+    """As `step`, within the kernel that calls it: compiled twice at the same time instead of one after the other."""
     _begin(model, state, step_input, report)
     if model.world[0].tool_mesh_id < 0:
         probe.follow(model, state, budget, report)

@@ -14,8 +14,11 @@ from rtcore.collision.front import coherent_contact
 from rtcore.collision.mesh_distance import mesh_distance
 from rtcore.collision.near_features import list_near
 from rtcore.collision.nearest import clearance
-from rtcore.dynamics.constrained import constrain
+from rtcore.dynamics.constrained import constrain, load_movers
 from rtcore.dynamics.inertia import BODY_INERTIA
+from rtcore.dynamics.moving import account, move_by_velocity
+from rtcore.dynamics.position_pass import bend_ways, open_contacts
+from rtcore.dynamics.stalls import shorten_ways
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model
 from rtcore.motion import between
@@ -49,8 +52,8 @@ from rtcore.tables import (
 Progress = Callable[[str, int, int], None]
 """Called with what is compiled next, how many parts are done, and how many there are."""
 
-FIRST, SECOND, LAST = 0, 1, 2
-"""Two compilers can work side by side, one on the parts of each of the first two; the last ones need both."""
+FIRST, SECOND = 0, 1
+"""Two compilers can work side by side, one on the parts of each."""
 
 
 class Part(NamedTuple):
@@ -58,8 +61,10 @@ class Part(NamedTuple):
 
     what: str
     side: int
-    """FIRST, SECOND or LAST"""
+    """FIRST or SECOND"""
     compile: Callable[[], Any]
+    last: bool = False
+    """Does it need what the other side compiles?"""
 
 
 def warm_up(progress: Progress | None = None) -> None:
@@ -81,7 +86,7 @@ def run(chosen: Iterable[Part], whole: str, progress: Progress | None) -> None:
 def parts() -> tuple[Part, ...]:
     """All kernels of the mechanics, callees before their callers so that no part takes long.
 
-    The mesh tool takes what the other side compiles first: it is ready by the time that the search is.
+    What the mesh tool does is a part of each kernel that takes a step: compiled here is what it calls.
     """
     tables = empty_tables()
     model, state, broad = numba.typeof(tables[0]), numba.typeof(tables[1]), numba.typeof(tables[1].broad)
@@ -106,7 +111,19 @@ def parts() -> tuple[Part, ...]:
     work_of_newton = numba.typeof(tables[1].newton_work)
     solver = (numba.typeof(tables[1].problem), count, count, settings, work_of_newton, result)
     tip = (model, state, budget, report)
-    mesh = (model, state, goal, budget, report)
+
+    def mesh_parts() -> None:
+        """Callees first, as everywhere."""
+        load_movers.compile((model, state, goal, place, place))
+        move_by_velocity.compile((model, state))
+        mesh_tool.look.compile((model, state, count, report))
+        shorten_ways.compile((model, state))
+        bend_ways.compile((model, state, report))
+        open_contacts.compile((model, state, budget, report))
+        mesh_tool.sweep_pairs.compile((model, state, number, count, report))
+        mesh_tool.place.compile((model, state, number, report))
+        account.compile((model, state, report))
+
     return (
         Part("quaternions", FIRST, _spatial),
         Part("motions", FIRST, compiler(between, motion, count, place, turn, place, turn, place)),
@@ -114,14 +131,14 @@ def parts() -> tuple[Part, ...]:
         Part("distance of meshes", FIRST, compiler(mesh_distance, *pair)),
         Part("meshes in motion", FIRST, compiler(coherent_contact, *contact)),
         Part("near features", FIRST, compiler(list_near, *near)),
-        Part("mesh tool", FIRST, compiler(mesh_tool.follow, *mesh)),
+        Part("mesh tool", FIRST, mesh_parts),
+        Part("sphere tip", FIRST, compiler(probe.follow, *tip)),
+        Part("bounding trees", FIRST, _trees),
         Part("contacts of meshes", SECOND, compiler(update_contacts, model, state, report)),
         Part("contact solver", SECOND, compiler(newton.solve, *solver)),
         Part("contact equations", SECOND, compiler(constrain, model, state, goal, budget, report)),
-        Part("bounding trees", SECOND, _trees),
         Part("clearance", SECOND, compiler(clearance, model, state, types.Array(number, 1, "C"))),
-        Part("sphere tip", SECOND, compiler(probe.follow, *tip)),
-        Part("step", LAST, compiler(step, model, state, goal, budget, report)),
+        Part("step", FIRST, compiler(step, model, state, goal, budget, report), last=True),
     )
 
 

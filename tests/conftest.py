@@ -4,6 +4,7 @@ Properties are tested on the same examples in every run, so that a run says some
 `HYPOTHESIS_PROFILE=explore pytest ...` looks for new ones.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -13,6 +14,9 @@ import pytest
 from hypothesis import settings
 
 import bridge  # noqa: F401  first of all: it chooses where compiled kernels are kept
+
+gc.set_threshold(100_000, 50, 100)
+"""Compiling kernels makes many cycles; to look for those that nobody needs as often as usual takes a tenth of it."""
 
 settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("explore")

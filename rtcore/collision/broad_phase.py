@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.motion import SCREW, STILL, path_bound, pose
 from rtcore.spatial import add, length, rotate, scaled, vector
@@ -58,6 +59,7 @@ BROAD_REPORT = np.dtype(
 """Work and result of one broad phase."""
 
 
+@by_reference
 class BroadPhase(NamedTuple):
     """Tables of the broad phase; `bodies` (but for `blocked`) and `excluded` stay as they were made."""
 

@@ -7,7 +7,7 @@ Source: Lin and Canny 1991 (Voronoi regions of features).
 from typing import Any
 
 from rtcore.collision.features import FACE
-from rtcore.kernels import inner, kernel
+from rtcore.kernels import inner
 from rtcore.spatial import Quaternion, Vector, add, cross, dot, length, rotate, scaled, vector
 
 EXACT = 1e-6
@@ -114,7 +114,7 @@ def _above_face(triangles: Any, face: int, row: int, k: int, away: Vector, way: 
     return True
 
 
-@kernel
+@inner
 def is_contact(triangles: Any, row: Any, turn: Quaternion) -> bool:
     """Is a PROXIMITY a contact of its own, not the ghost of one beside it? turn: first's frame to the second's."""
     if row.distance <= 0.0:

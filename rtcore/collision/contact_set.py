@@ -572,7 +572,7 @@ def _write(model: tuple, work: Any, count: int, report: np.void) -> None:
     report.contact_count = count
 
 
-@kernel
+@inner
 def choose_contacts(
     world: Any, triangles: Any, poses: Any, tool: Quaternion, proximities: Any, memory: Any, work: Any, most: int
 ) -> tuple[int, int]:

@@ -59,7 +59,7 @@ def to_first(work: Any, p: Vector) -> Vector:
     )
 
 
-@kernel
+@inner
 def support_second(work: Any, d: Vector) -> Vector:
     """The point of the second core that is farthest along d, both in the first's frame."""
     m = work.turn

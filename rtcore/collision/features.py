@@ -7,7 +7,7 @@ products formed explicitly and the boundary searched edge by edge, since his cla
 for nearly parallel edges.
 """
 
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import Vector, add, cross, dot, scaled, subtract
 
 FACE = 6
@@ -130,7 +130,7 @@ def point_triangle(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[float, f
     return found_v, found_w, best, feature
 
 
-@kernel
+@inner
 def slender_face(ap: Vector, ab: Vector, ac: Vector, normal: Vector, square: float) -> tuple[float, float, float]:
     """Return (v, w, square distance) of a point inside a needle, the nearest one if that is not on the boundary.
 

@@ -47,7 +47,7 @@ def speed_of(node: Any, placement: Any) -> float:
     return speed + 32.0 * 2.0**-52 * (size + speed)
 
 
-@kernel
+@inner
 def opens_first(first: Any, second: Any) -> bool:
     """Which of two BOX_NODE records is opened: True for the first. One of them at least must be an inner node."""
     return first.count == 0 and (second.count > 0 or first.size >= second.size)
@@ -61,7 +61,7 @@ def _approach(own: Any, other: Any, root: Any, limit: float, record: Any) -> Non
     record.slack = slack
 
 
-@kernel
+@inner
 def prepare_culling(nodes: Any, first_root: int, second_root: int, relative: Any, limit: float, work: Any) -> None:
     """Fill work.first_approach and work.second_approach for `culled` over [0, limit].
 
@@ -81,7 +81,7 @@ def culled(node: Any, record: Any, counters: Any) -> bool:
     return False
 
 
-@kernel
+@inner
 def clear_hit(hit: Any, time: float) -> None:
     """Make a HIT record say that nothing was found up to `time`."""
     hit.time = time

@@ -49,7 +49,7 @@ CROWDED = 16
 """By which both are more when the front is nearly full."""
 
 
-@kernel
+@inner
 def opened_last(nodes: Any, front: Any, first: int, second: int) -> int:
     """Which side was opened last to arrive at a pair of nodes: 0 the first, 1 the second, -1 for the pair of roots.
 

@@ -134,7 +134,7 @@ def _is_known(report: np.void, count: int, nx: float, ny: float, nz: float) -> b
     return False
 
 
-@kernel
+@inner
 def copy_contact(source: np.void, target: np.void) -> None:
     """Copy one CONTACT record, its push and slip excepted, which the solver writes."""
     for k in range(3):
@@ -146,7 +146,7 @@ def copy_contact(source: np.void, target: np.void) -> None:
     target.feature = source.feature
 
 
-@kernel
+@inner
 def recall(model: tuple, state: tuple, report: np.void) -> None:
     """Add what pushed in the last pass to the contacts, where the pass ended too near to something else.
 

@@ -74,7 +74,7 @@ def extent(corners: Corners) -> float:
     return max(largest(corners[0]), largest(corners[1]), largest(corners[2]))
 
 
-@kernel
+@inner
 def corners_of(triangle: Any) -> Corners:
     """The three corners of a TRIANGLE record, m, mesh frame."""
     v = triangle.vertices
@@ -154,7 +154,7 @@ def _stop(hit: Any, time: float) -> None:
     hit.second_feature = -1
 
 
-@kernel
+@inner
 def on_triangle(corners: Corners, v: float, w: float) -> Vector:
     """The point corner 0 + v (corner 1 - corner 0) + w (corner 2 - corner 0)."""
     a = corners[0]
@@ -175,7 +175,7 @@ def _beyond(x: float, y: float, z: float, low: float, high: float) -> tuple[Vect
     return one, two
 
 
-@kernel
+@inner
 def along_normal(normal: Vector, face: Corners, other: Corners) -> tuple[Vector, Vector]:
     """Distances along a face's normal (m): no vertex, and no edge, of the other triangle is nearer to it than its own.
 

@@ -55,7 +55,7 @@ def _list(
     row.second_id = _feature_id(triangles[second], second, second_feature)
 
 
-@kernel
+@inner
 def list_pair(
     triangles: Any, first: int, second: int, placement: Any, reach: float, counters: Any, proximities: Any
 ) -> int:
@@ -138,7 +138,7 @@ def list_again(
     return units
 
 
-@kernel
+@inner
 def round_off(proximities: Any, begin: int, body_id: int, first: float, second: float) -> None:
     """Make the rows of PROXIMITIES from `begin` on those of a body, and of surfaces that are rounded off.
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from rtcore.collision.features import FACE
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import to_body, vector
 
 
@@ -75,7 +75,7 @@ def nearest_on_triangle(triangle: np.void, x: float, y: float, z: float) -> tupl
     return bx, by, bz, best, feature
 
 
-@kernel
+@inner
 def box_distance_squared(node: np.void, x: float, y: float, z: float) -> float:
     """Return the squared distance from (x, y, z) to the box of a BOX_NODE record; 0 inside."""
     axes = node.axes
@@ -99,7 +99,7 @@ def push(scratch: np.void, top: int, node_id: int, key: float, reach: float) -> 
     return top
 
 
-@kernel
+@inner
 def push_both(
     scratch: np.void, top: int, left: int, left_key: float, right: int, right_key: float, reach: float
 ) -> int:
@@ -109,7 +109,7 @@ def push_both(
     return push(scratch, push(scratch, top, right, right_key, reach), left, left_key, reach)
 
 
-@kernel
+@inner
 def push_children(
     nodes: np.ndarray, node_id: int, x: float, y: float, z: float, reach: float, scratch: np.void, top: int
 ) -> int:

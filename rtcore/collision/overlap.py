@@ -277,7 +277,7 @@ def _reach(half: Vector, x: float, y: float, z: float) -> float:
     return half[0] * abs(x) + half[1] * abs(y) + half[2] * abs(z)
 
 
-@kernel
+@inner
 def centre_offset(first: Any, second: Any, placement: Any) -> tuple[Vector, Vector, float]:
     """Where the second's centre is: (from the first's centre, from the second's origin, a pad for rounding).
 

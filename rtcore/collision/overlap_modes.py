@@ -170,7 +170,7 @@ def _edges_separate(
 # Boxes over an interval. ------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner
 def boxes_meet_over(
     first: Any,
     second: Any,
@@ -283,7 +283,7 @@ def _disjoint(first: Any, second: Any, relative: Any, u0: float, u1: float, sepa
     )
 
 
-@kernel
+@inner
 def motion_spans(
     motion: Any, u0: float, u1: float
 ) -> tuple[float, float, float, float, float, float, float, float, float, float]:
@@ -473,7 +473,7 @@ def _span_cross(
 # Balls. -----------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner
 def balls_meet(first: Any, second: Any, relative: Any, placement: Any, separation: float) -> tuple[bool, float, float]:
     """May the balls of two BOX_NODE records come within `separation` (m): (may, earliest, gap) as of `boxes_meet`.
 

@@ -26,7 +26,7 @@ def forget(pair: Any) -> None:
     drop_contacts(pair, 0)
 
 
-@kernel
+@inner
 def drop_contacts(pair: Any, count: int) -> None:
     """Keep the first `count` contacts of a PAIR and leave no trace of the others."""
     for i in range(count, pair.count):
@@ -40,7 +40,7 @@ def drop_contacts(pair: Any, count: int) -> None:
     pair.count = min(count, pair.count)
 
 
-@kernel
+@inner
 def rounding_of(model: tuple, first: int, second: int) -> float:
     """By how much the surfaces of two bodies are nearer than their meshes, m; the tool, behind the bodies, has none."""
     rounding = model.bodies[first].rounding

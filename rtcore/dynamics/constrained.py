@@ -27,7 +27,7 @@ from rtcore.dynamics.held_tool import load_tool, store_tool
 from rtcore.dynamics.restitution import limit_gain, limit_rebound, want_rebound
 from rtcore.dynamics.rigid_body import load_mover, set_velocity, store_mover
 from rtcore.dynamics.sleep import QUIET, find_sleepers
-from rtcore.kernels import inlined, inner, kernel
+from rtcore.kernels import inlined, inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
 from rtcore.solvers.problem import (
@@ -58,7 +58,7 @@ SLIP = 1e-6
 """Share of eps_alert by which a contact must move along its surface in one step to count as sliding."""
 
 
-@inlined
+@inner
 def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any) -> None:
     """Solve what contacts make of the free motion; movers then hold the velocities, velocities of bodies are kept.
 
@@ -88,7 +88,7 @@ def constrain(model: tuple, state: tuple, wanted: Any, budget: Any, report: Any)
     _store(model, state)
 
 
-@kernel
+@inner
 def load_movers(model: tuple, state: tuple, wanted: Any, shift: Vector, turn: Vector) -> None:
     """Write all bodies that move, and the tool, to the movers of the contact problem.
 

@@ -35,7 +35,7 @@ LEAST_ITERATIONS = 4
 """Iterations below which sweeps do more."""
 
 
-@kernel
+@inner
 def most_sweeps(budget: Any, contacts: int) -> int:
     """How often all contacts of a step may be visited by what a BUDGET has, once at least."""
     if budget.visits == 0:
@@ -43,7 +43,7 @@ def most_sweeps(budget: Any, contacts: int) -> int:
     return max(budget.visits // max(contacts, 1), 1)
 
 
-@kernel
+@inner
 def newton_iterations(budget: Any, contacts: int) -> int:
     """How many iterations of Newton's method these are; 0 where they are too few for it to come to anything."""
     iterations = most_sweeps(budget, contacts) // ITERATION
@@ -167,7 +167,7 @@ def _fill(jacobian: np.ndarray, sign: float, normal: Vector, one: Vector, two: V
             jacobian[k, 3 + m] = sign * torque[m]
 
 
-@kernel
+@inner
 def friction_of(model: tuple, first: int, second: int, slips: bool) -> float:
     """Coefficient of two bodies: the geometric mean, as in Box2D and Jolt; against the tool that of the body."""
     one = model.bodies[first]
@@ -270,14 +270,14 @@ def _write_moments(model: tuple, state: tuple) -> None:
         put_vector(problem.equations[i].impulse, (dot(moment, normal), dot(moment, one), dot(moment, two)))
 
 
-@kernel
+@inner
 def rows_of_island(bounds: np.ndarray, count: int, island: int) -> tuple[int, int]:
     """(first row, last + 1) of an island, as the int64 that solvers are compiled for; count: of equations."""
     whole: Any = np.int64(count)
     return min(np.int64(bounds[island]), whole), min(np.int64(bounds[island + 1]), whole)
 
 
-@kernel
+@inner
 def normal_of(equation: Any) -> Vector:
     """The normal of a CONTACT_EQUATION from the first body to the second, unit, scene."""
     if equation.second < 0:
@@ -285,7 +285,7 @@ def normal_of(equation: Any) -> Vector:
     return vector(equation.jacobian_second[0, :3])
 
 
-@kernel
+@inner
 def gap_of(state: tuple, place: Any, report: Any) -> float:
     """The gap of a contact at the start of the step, m; place: CONTACT_PLACE."""
     if place.pair < 0:
@@ -293,7 +293,7 @@ def gap_of(state: tuple, place: Any, report: Any) -> float:
     return state.pairs.rows[place.pair].contacts[place.row].gap
 
 
-@kernel
+@inner
 def is_tool_alone(model: tuple, state: tuple, first: int, last: int) -> bool:
     """Is it only the tool that the contacts first .. last - 1 move, among what stands?"""
     for i in range(first, last):

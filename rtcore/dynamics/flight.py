@@ -24,7 +24,7 @@ NEVER = 2.0
 """Of what does not happen within a step: a share of it above 1."""
 
 
-@kernel
+@inner
 def gravity_kick(model: tuple, body_id: int) -> Vector:
     """What gravity adds to the velocity of a body in a step, less what drag takes of that, m/s; 0 of all but free."""
     world = model.world[0]
@@ -141,7 +141,7 @@ def _go_to(model: tuple, state: tuple, body_id: int, instant: float, bounces: bo
     load_mover(state.problem.movers[mover], velocity, state.poses[body_id], model.inertias[body_id], 0.0)
 
 
-@kernel
+@inner
 def flown(model: tuple, state: tuple, body_id: int) -> Vector:
     """The mean velocity of a step in which a body has flown, by the velocity at its end and, if it bounced, before."""
     struck = state.pairs.struck[body_id]
@@ -155,7 +155,7 @@ def flown(model: tuple, state: tuple, body_id: int) -> Vector:
     return add(scaled(subtract(before, scaled(kick, 0.5 * share)), share), rose)
 
 
-@kernel
+@inner
 def fly_on(model: tuple, state: tuple, body_id: int) -> None:
     """Give a body that has bounced the rest of its kick, and its mover the mean velocity of the step."""
     share = state.pairs.struck[body_id]
@@ -169,7 +169,7 @@ def fly_on(model: tuple, state: tuple, body_id: int) -> None:
     put_vector(mover.velocity[3:], turned)
 
 
-@kernel
+@inner
 def fall(model: tuple, state: tuple, body_id: int) -> None:
     """Give the mover of a body that nothing pushes the mean velocity of the step."""
     mover = state.problem.movers[state.pairs.movers[body_id]]

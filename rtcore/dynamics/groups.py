@@ -6,7 +6,7 @@ Source: union by smallest root with path halving, Tarjan and van Leeuwen 1984.
 
 import numpy as np
 
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 
 
 @kernel
@@ -33,7 +33,7 @@ def join(groups: np.ndarray, first: int, second: int) -> None:
     groups[max(a, b)] = min(a, b)
 
 
-@kernel
+@inner
 def join_near(pairs: tuple, broad: tuple) -> None:
     """Make groups of the bodies that move and that the broad phase finds near; pairs: Pairs; broad: BroadPhase."""
     separate(pairs.groups)

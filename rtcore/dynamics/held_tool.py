@@ -18,7 +18,7 @@ Source: Redon 2002, 3.5 and 3.6 (worlds of first and second order).
 from typing import Any
 
 from rtcore.dynamics.rigid_body import angular_momentum
-from rtcore.kernels import inner, kernel
+from rtcore.kernels import inner
 from rtcore.spatial import (
     Vector,
     add,
@@ -32,7 +32,7 @@ from rtcore.spatial import (
 )
 
 
-@kernel
+@inner
 def load_tool(
     mover: Any, velocity: Any, world: Any, inertia: Any, orientation: Any, wanted: Any, shift: Vector, turn: Vector
 ) -> None:
@@ -90,7 +90,7 @@ def _fix(mover: Any) -> None:
             mover.inverse_inertia[i, j] = 0.0
 
 
-@kernel
+@inner
 def store_tool(velocity: Any, proxy: Any, inertia: Any, mover: Any) -> None:
     """Keep the velocity of a tool with mass; velocity: BODY_VELOCITY; proxy: PROXY, as when it was loaded."""
     if inertia.mass > 0.0:

@@ -63,7 +63,7 @@ def kick(model: tuple, state: tuple) -> None:
             state.pairs.energies[0, body_id] = linear + angular
 
 
-@kernel
+@inner
 def move_by_velocity(model: tuple, state: tuple) -> None:
     """Write the motions that bodies would have by the velocities of the movers; the others stand still.
 

@@ -20,7 +20,7 @@ from rtcore import motion as screws
 from rtcore.collision.features import FACE
 from rtcore.collision.pair_slots import rounding_of
 from rtcore.dynamics.contact_rows import gap_of, is_tool_alone, newton_iterations, rows_of_island
-from rtcore.kernels import inlined, inner, kernel
+from rtcore.kernels import inlined, inner
 from rtcore.solvers import newton
 from rtcore.solvers.gauss_seidel import solve_nncg
 from rtcore.solvers.problem import apply_impulses
@@ -171,7 +171,7 @@ def _dip(world: Any, gap: float, rate: float, end: float) -> float:
     return rate + 2.0 * math.sqrt(bend * (gap - floor))
 
 
-@kernel
+@inner
 def bend_ways(model: tuple, state: tuple, report: Any) -> bool:
     """Mark the bodies of contacts that dip as ones whose screw shall begin with their velocity: are there any?
 
@@ -193,7 +193,7 @@ def bend_ways(model: tuple, state: tuple, report: Any) -> bool:
     return bent
 
 
-@kernel
+@inner
 def contact_path(model: tuple, state: tuple, i: int, report: Any) -> tuple[float, float]:
     """(rate at the start, m per unit of u, gap at the end, m) of contact i by the motions of this step."""
     pairs = state.pairs

@@ -76,7 +76,7 @@ def _work(jacobian: np.ndarray, velocity: np.ndarray, impulse: np.ndarray) -> fl
     return total
 
 
-@kernel
+@inner
 def normal_velocity(problem: ContactProblem, i: int) -> float:
     """Of contact i of a ContactProblem with the velocities that the movers have, m/s; apart is positive."""
     equation = problem.equations[i]
@@ -124,7 +124,7 @@ def kinetic_energy_change(problem: ContactProblem, first: int, last: int) -> flo
     return total
 
 
-@kernel
+@inner
 def limit_gain(problem: ContactProblem, first: int, last: int) -> float:
     """Scale the impulses of an island down where they would add kinetic energy: the factor, 1 where they do not.
 

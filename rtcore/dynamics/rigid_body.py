@@ -120,7 +120,7 @@ def angular_velocity(orientation: Quaternion, inertia: Any, momentum: Vector) ->
     return rotate(frame, (p[0] / moments[0], p[1] / moments[1], p[2] / moments[2]))
 
 
-@kernel
+@inner
 def inverse_inertia(orientation: Quaternion, inertia: Any, out: np.ndarray) -> None:
     """Write the inverse of the inertia tensor about the centre of mass; out: (3, 3), scene axes, 1/(kg m2)."""
     frame = _frame(orientation, inertia)
@@ -271,7 +271,7 @@ def spin(orientation: Quaternion, inertia: Any, momentum: Vector, dt: float) -> 
     return rotate(frame, rotation_vector(turned)), rotate(multiply(frame, turned), w)
 
 
-@kernel
+@inner
 def mean_angular_velocity(velocity: Any, pose: Any, inertia: Any, dt: float) -> Vector:
     """Angular velocity (scene, rad/s) of the screw of a tick of dt (s); that of the instant for dt = 0.
 
@@ -337,7 +337,7 @@ def follow(pose: Any, velocity: Any, inertia: Any, motion: Any, u: float) -> Non
     _set_momentum(velocity, orientation, inertia, vector(velocity.momentum))
 
 
-@kernel
+@inner
 def turn_in_place(pose: Any, velocity: Any, inertia: Any, turn: Vector) -> None:
     """Turn a body about the origin of its frame by a rotation vector (rad, scene), its momenta unchanged.
 

@@ -9,7 +9,7 @@ for such a group, as it does for one that is stopped early; what it has had too 
 from typing import Any
 
 from rtcore.dynamics.groups import group_of, join_near
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import put_vector, scaled, vector
 
 HARDLY = 1.0 / 16.0
@@ -24,7 +24,7 @@ def note_stall(velocity: Any, share: float) -> None:
     velocity.stalls = min(velocity.stalls + 1, MOST + 1) if share < HARDLY else max(velocity.stalls - 1, 0)
 
 
-@kernel
+@inner
 def shorten_ways(model: tuple, state: tuple) -> None:
     """Shorten the velocities of the movers of groups that have stalled more than once, and write state.pairs.strides.
 

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 
 DEPENDENT = 1e-13
 """Share of its diagonal element below which a pivot is rounding: the row depends on those held."""
 
 
+@by_reference
 class ActiveSet(NamedTuple):
     """Rows held, in the order in which they came."""
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, relative_velocity, residual
@@ -44,6 +45,7 @@ IDLE, HELD, APART, BOUND = range(4)
 """IDLE: not dealt with, or at rest by itself; APART: no impulse; BOUND: at +-mu n."""
 
 
+@by_reference
 class BaraffWork(NamedTuple):
     """Work memory of a solve; rows are three per contact, normal first."""
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.solvers.problem import ContactProblem, project_cone, project_moments, relative_velocity, residual, scale
 
 GAIN = 1e-6
@@ -39,7 +39,7 @@ def keep(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> No
             best[i - first, k] = problem.equations[i].impulse[k]
 
 
-@kernel
+@inner
 def give(problem: ContactProblem, first: int, last: int, best: np.ndarray) -> None:
     """Take the best impulses up again, and their velocities."""
     for i in range(first, last):
@@ -66,7 +66,7 @@ def finish(
     report.converged = 1 if report.residual <= settings.tolerance else 0
 
 
-@kernel
+@inner
 def judge(problem: ContactProblem, first: int, last: int, rho: float) -> float:
     """The residual of what the contacts hold; infinity for what cannot be an answer.
 

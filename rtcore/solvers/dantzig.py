@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import normal_rows
 from rtcore.solvers.active_set import ActiveSet, append, make_active_set, remove
@@ -24,6 +25,7 @@ NO_CHANGE = 1e-12
 WAITING, APART, HELD, ASIDE = range(4)
 
 
+@by_reference
 class DantzigWork(NamedTuple):
     """Work memory of a solve."""
 

@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 
 
-@kernel
+@inner
 def put_row(rows: np.ndarray, place: int, equation: np.void, n: float, t1: float, t2: float, bound: float) -> None:
     """Write the row of the direction n, t1, t2 in a contact's own axes, with no compliance and no impulse."""
     row = rows[place]

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.local import FACTORS, UNIT, prepare, solve_contact
@@ -47,6 +48,7 @@ REFRESH = 32
 """Sweeps after which the velocities are computed anew, since they gather rounding."""
 
 
+@by_reference
 class SweepWork(NamedTuple):
     """Work memory of the solvers of this file; rows count from the first contact of the island."""
 
@@ -94,7 +96,7 @@ def _adjoins(equations: np.ndarray, blocks: np.ndarray, i: int) -> bool:
     return place < equation.block_first + equation.block_count and blocks[place].column == i + 1
 
 
-@kernel
+@inner
 def prepare_sweeps(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """Write the factors of `sweep`, (contacts, FACTORS)."""
     equations = problem.equations
@@ -145,7 +147,7 @@ def sweep(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -
         spread(equations, blocks, equation, n, t1, t2)
 
 
-@kernel
+@inner
 def sweep_with_moments(problem: ContactProblem, first: int, last: int, factors: np.ndarray) -> None:
     """As `sweep`, each contact together with the moments in the row behind it, if it has some."""
     equations = problem.equations

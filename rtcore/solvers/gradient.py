@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, natural_map, project_cone, relative_velocity
@@ -26,6 +27,7 @@ SHRINK = 0.95
 """Factor by which the curvature goes back after each step, since it differs along the way."""
 
 
+@by_reference
 class GradientWork(NamedTuple):
     """Work memory of a solve, (contacts, 3) each."""
 

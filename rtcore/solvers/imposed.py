@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import normal_rows
 from rtcore.solvers.cholesky import factor
@@ -35,6 +36,7 @@ WRONG = 1e-12
 APART, RESTS, SLIDES = range(3)
 
 
+@by_reference
 class ImposedWork(NamedTuple):
     """Work memory of a solve."""
 

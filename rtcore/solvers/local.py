@@ -37,7 +37,7 @@ def prepare(values: np.ndarray, factors: np.ndarray) -> None:
     factorise(values[0, 0], values[0, 1], values[0, 2], values[1, 1], values[1, 2], values[2, 2], factors)
 
 
-@kernel
+@inner
 def factorise(nn: float, n1: float, n2: float, w11: float, w12: float, w22: float, factors: np.ndarray) -> None:
     """As `prepare`, of the elements of the block; only the first half of the factors is written."""
     inverse = 1.0 / nn if nn > 0.0 else 0.0
@@ -91,7 +91,7 @@ def _slip(mu: float, p0: float, p1: float, p2: float, aa: float, ac: float, cc: 
     return alpha
 
 
-@kernel
+@inner
 def solve_disc(s11: float, s12: float, s22: float, c1: float, c2: float, limit: float) -> tuple[float, float]:
     """The t that minimises t' S t / 2 + c' t over the disc |t| <= limit; S symmetric, not negative."""
     trace = s11 + s22

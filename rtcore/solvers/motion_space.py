@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import normal_rows
 from rtcore.solvers.active_set import ActiveSet, append, make_active_set, remove
@@ -46,6 +47,7 @@ ROW = np.dtype(
 """One one-sided condition on the motion of at most two movers."""
 
 
+@by_reference
 class MotionWork(NamedTuple):
     """Work memory of a projection."""
 

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import best, cholesky, semismooth
 from rtcore.solvers.cholesky import BLOCK
@@ -87,6 +88,7 @@ ALONE, WITH_MOMENTS, MOMENTS = range(3)
 """What a row is: a contact, a contact with moments in the row behind, these moments."""
 
 
+@by_reference
 class NewtonWork(NamedTuple):
     """Work memory of the solver; rows count from the first contact of the island, movers in the order of `local`."""
 

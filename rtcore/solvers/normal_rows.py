@@ -5,7 +5,7 @@ Friction is left out: tangential impulses are 0. For contacts without friction t
 
 import numpy as np
 
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.solvers.problem import ContactProblem, natural_map, relative_velocity, scale
 
 
@@ -48,7 +48,7 @@ def finish(
     report.converged = 1 if report.residual <= settings.tolerance else 0
 
 
-@kernel
+@inner
 def normal_matrix(problem: ContactProblem, first: int, last: int, matrix: np.ndarray, free: np.ndarray) -> None:
     """Write the normal rows and columns of the Delassus operator, 1/kg, and of q, m/s, of contacts first..last-1."""
     for i in range(first, last):

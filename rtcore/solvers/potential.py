@@ -8,7 +8,7 @@ Source: Castro, Permenter and Han 2022; for moments Acary and Bourrier 2021, the
 
 import math
 
-from rtcore.kernels import inner, kernel
+from rtcore.kernels import inner
 
 Second = tuple[float, float, float, float, float, float]
 """Elements nn, n1, n2, 11, 12, 22 of a symmetric 3x3 matrix."""
@@ -18,7 +18,7 @@ Laws = tuple[float, float, float, float, float, float]
 """Compliance of the normal, of the tangents and of the moments; coefficients of friction, spinning and rolling."""
 
 
-@kernel
+@inner
 def respond(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> tuple[float, float, float]:
     """The impulse that a contact answers the argument w with, minus the gradient of its potential r' D r / 2."""
     t = math.sqrt(w1 * w1 + w2 * w2)
@@ -32,7 +32,7 @@ def respond(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: f
     return n, share * w1, share * w2
 
 
-@kernel
+@inner
 def curvature(w0: float, w1: float, w2: float, soft_n: float, soft_t: float, mu: float) -> Second:
     """Second derivatives of the potential at w; one of those that meet where it has several."""
     t = math.sqrt(w1 * w1 + w2 * w2)
@@ -96,7 +96,7 @@ def _hold(size: float, soft: float, limit: float) -> float:
     return 1.0 / soft
 
 
-@kernel
+@inner
 def respond_together(w: Six, laws: Laws) -> Six:
     """As `respond`, of a contact with moments."""
     n, _ = _press(w, laws)
@@ -120,7 +120,7 @@ def _bend_disc(w1: float, w2: float, soft: float, mu: float, n: float) -> tuple[
     return across * s * s, -across * c * s, across * c * c, -mu * c, -mu * s
 
 
-@kernel
+@inner
 def curvature_together(w: Six, laws: Laws) -> tuple[float, Second, Second, Six]:
     """(1 / s or 0 for none, derivatives of the contact's rows without the dyad, those of the moments', g)."""
     n, slope = _press(w, laws)

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.tables import CONTACT_EQUATION, DELASSUS_BLOCK, MOVER, PROBLEM_SIZE
 
 
+@by_reference
 class ContactProblem(NamedTuple):
     """Tables of one contact problem; rows in use are counted in `size`."""
 
@@ -345,7 +347,7 @@ def project_cone(n: float, t1: float, t2: float, mu: float) -> tuple[float, floa
     return height, share * t1, share * t2
 
 
-@kernel
+@inner
 def project_moments(n: float, t1: float, t2: float, torsional: float, rolling: float) -> tuple[float, float, float]:
     """The nearest point with |n| <= torsional, |t| <= rolling."""
     n = min(max(n, -torsional), torsional)
@@ -356,7 +358,7 @@ def project_moments(n: float, t1: float, t2: float, torsional: float, rolling: f
     return n, share * t1, share * t2
 
 
-@kernel
+@inner
 def lever_square(contact: np.ndarray, moments: np.ndarray) -> float:
     """The square of the length by which moments compare with their contact's forces, m^2; 0: nothing turns.
 
@@ -411,7 +413,7 @@ def natural_map(problem: ContactProblem, first: int, last: int, rho: float, fric
     return math.sqrt(error / most) if most > 0.0 else 0.0
 
 
-@kernel
+@inner
 def has_moments(problem: ContactProblem, first: int, last: int) -> bool:
     """Are there rows of moments among first .. last - 1?"""
     found = False

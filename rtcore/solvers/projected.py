@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, project_cone, relative_velocity, residual
@@ -28,6 +29,7 @@ REFRESH = 64
 ROWS, SPLIT, CONE = range(3)
 
 
+@by_reference
 class ProjectedWork(NamedTuple):
     """Work memory of a solve."""
 

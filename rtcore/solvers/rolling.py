@@ -137,7 +137,7 @@ def _reduce(contact: np.ndarray, coupling: np.ndarray, g: Six, factors: np.ndarr
     return nn > DEPENDENT * contact[0, 0] and w11 > DEPENDENT * contact[1, 1] and w22 > DEPENDENT * contact[2, 2]
 
 
-@kernel
+@inner
 def prepare_pair(contact: np.ndarray, coupling: np.ndarray, moments: np.ndarray, pair: np.ndarray) -> None:
     """Write what `solve_with_moments` needs of a contact with moments to the factors (FACTORS,) of the moments' row.
 
@@ -338,7 +338,7 @@ def _solve_pair(
     return r[0], r[1], r[2], n, t1, t2
 
 
-@kernel
+@inner
 def solve_with_moments(equations: np.ndarray, blocks: np.ndarray, i: int, own: np.ndarray, pair: np.ndarray) -> None:
     """Solve contact i with the moments in the row behind it; velocities must and will belong to impulses.
 

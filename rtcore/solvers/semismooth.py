@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rtcore.by_reference import by_reference
 from rtcore.kernels import inner, kernel
 from rtcore.solvers import best
 from rtcore.solvers.problem import ContactProblem, has_moments, relative_velocity
@@ -38,6 +39,7 @@ CHEAP = 64
 """Square of the number of contacts whose factorisation takes as long as a unit of work of its callers."""
 
 
+@by_reference
 class SemismoothWork(NamedTuple):
     """Work memory of a round, rows three per contact that is not open, normal first."""
 

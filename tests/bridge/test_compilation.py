@@ -105,13 +105,62 @@ def test_an_interrupt_ends_both(cold, monkeypatch):
     assert len(children) == 2 and all(child.poll() is not None for child in children)
 
 
+WAITS = "import sys; print('waiting', flush=True); sys.stdin.readline(); "
+
+
+def test_what_calls_both_sides_is_compiled_when_both_are_there(cold, monkeypatch):
+    there = cold / "there"
+    slow = f"import pathlib, time; time.sleep(0.5); pathlib.Path({str(there)!r}).touch()\n" + WAITS
+    quick = (
+        f"import pathlib\n{WAITS}print(__import__('json').dumps((str(pathlib.Path({str(there)!r}).exists()), 1, 1)))"
+    )
+    scripts = (saying(("a", 0, 1), then=slow), saying(("x", 0, 1), then=quick))
+
+    def start(side: int) -> subprocess.Popen:
+        pipe = subprocess.PIPE
+        return subprocess.Popen([sys.executable, "-c", scripts[side]], stdin=pipe, stdout=pipe, text=True)
+
+    monkeypatch.setattr(compilation, "_start", start)
+    said: list[tuple[str, int, int]] = []
+    compilation.compile_side_by_side(lambda *row: said.append(row))
+    assert said[-1] == ("a", 1, 2), "the row that says True is that of a side that is done"
+
+
+@pytest.mark.parametrize("dead", [0, 1])
+def test_a_compiler_does_not_wait_for_one_that_died(dead, cold, monkeypatch):
+    scripts = [saying(("a", 0, 1), then=WAITS + "print('[\"b\", 1, 1]')")] * 2
+    scripts[dead] = saying(("x", 0, 1), then="raise SystemExit(3)")
+
+    def start(side: int) -> subprocess.Popen:
+        pipe = subprocess.PIPE
+        return subprocess.Popen([sys.executable, "-c", scripts[side]], stdin=pipe, stdout=pipe, text=True)
+
+    monkeypatch.setattr(compilation, "_start", start)
+    said: list[tuple[str, int, int]] = []
+    compilation.compile_side_by_side(lambda *row: said.append(row))
+    assert said[-1][1:] == (1, 2)
+
+
 def test_every_kernel_has_a_side():
-    """Nothing is left to the process that waits but what calls both sides."""
+    """Nothing is left to the process that waits; each side has one part that needs the other's."""
     from haptics.warm_up import parts
-    from rtcore.warm_up import FIRST, LAST, SECOND
+    from rtcore.warm_up import FIRST, SECOND
     from rtcore.warm_up import parts as mechanics
 
     everything = (*mechanics(), *parts())
-    assert [part.what for part in everything if part.side == LAST] == ["step", "haptics: tick"]
-    assert {part.side for part in everything} == {FIRST, SECOND, LAST}
+    assert [(part.what, part.side) for part in everything if part.last] == [("step", FIRST), ("haptics: tick", SECOND)]
+    assert {part.side for part in everything} == {FIRST, SECOND}
     assert len({part.what for part in everything}) == len(everything)
+
+
+def test_a_side_waits_before_what_needs_the_other(monkeypatch):
+    from haptics import warm_up
+    from rtcore.warm_up import FIRST, SECOND, Part
+
+    done: list[str] = []
+    rows = [("a", FIRST, False), ("b", FIRST, True), ("c", SECOND, False), ("d", SECOND, True), ("e", FIRST, False)]
+    made = tuple(Part(what, side, lambda what=what: done.append(what), last) for what, side, last in rows)
+    monkeypatch.setattr(warm_up.mechanics, "parts", lambda: made)
+    monkeypatch.setattr(warm_up, "parts", tuple)
+    warm_up.warm_up_side(FIRST, wait=lambda: done.append("waited"))
+    assert done == ["a", "e", "waited", "b"]

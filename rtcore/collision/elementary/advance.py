@@ -86,13 +86,13 @@ PARALLEL = 1e-10
 """Square of the sine of the angle of two edges below which their cross product is no good direction."""
 
 
-@kernel
+@inner
 def taxicab(v: Vector) -> float:
     """The sum of the magnitudes of the components."""
     return abs(v[0]) + abs(v[1]) + abs(v[2])
 
 
-@kernel
+@inner
 def rounding_pad(relative: Any, first: Vector, second: Vector, radius: float) -> float:
     """Bound (m) on the rounding of a coordinate or distance in the first's frame, for points within `radius` of two.
 
@@ -350,7 +350,7 @@ def _facing(normal: Vector, a: Corners, c: Corners) -> Vector:
     return normal if way >= 0.0 else scaled(normal, -1.0)
 
 
-@kernel
+@inner
 def planes_keep(
     relative: Any,
     a: Corners,

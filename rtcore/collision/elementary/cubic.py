@@ -74,7 +74,7 @@ def bernstein(y0: float, y1: float, y2: float, y3: float) -> Cubic:
     )
 
 
-@kernel
+@inner
 def left_part(p: Cubic, x: float) -> Cubic:
     """Bernstein coefficients over [0, x] of a cubic given over [0, 1]."""
     y = 1.0 - x
@@ -93,13 +93,13 @@ def part(p: Cubic, x0: float, x1: float) -> Cubic:
     return r[3], r[2], r[1], r[0]
 
 
-@kernel
+@inner
 def one_sign(p: Cubic, pad: float) -> bool:
     """Are all coefficients above the pad or all below it negated? Then the cubic has no root, rounding or not."""
     return min(p[0], p[1], p[2], p[3]) > pad or max(p[0], p[1], p[2], p[3]) < -pad
 
 
-@kernel
+@inner
 def crosses_once(p: Cubic, pad: float) -> bool:
     """Do the ends have opposite signs, and the coefficients change sign once only? Then there is one simple root."""
     if not (min(p[0], p[3]) < -pad and max(p[0], p[3]) > pad):

@@ -82,13 +82,13 @@ def product(x: Interval, y: Interval) -> Interval:
     return min(a, b, c, d), max(a, b, c, d)
 
 
-@kernel
+@inner
 def component(box: Box, k: int) -> Interval:
     """One coordinate of a box."""
     return box[0][k], box[1][k]
 
 
-@kernel
+@inner
 def cross_component(a: Box, b: Box, i: int, j: int) -> Interval:
     """a_i b_j - a_j b_i over two boxes."""
     x = product(component(a, i), component(b, j))
@@ -96,7 +96,7 @@ def cross_component(a: Box, b: Box, i: int, j: int) -> Interval:
     return x[0] - y[1], x[1] - y[0]
 
 
-@kernel
+@inner
 def triple_range(a: Box, b: Box, c: Box) -> Interval:
     """a . (b x c) over three boxes."""
     x = product(component(a, 0), cross_component(b, c, 1, 2))

@@ -16,7 +16,7 @@ graze or turn, the second is exact and the first would creep. All rounding is bo
 import math
 
 from rtcore.collision.features import FACE, along, point_triangle, segment_segment
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import Vector, add, cross, dot, length, scaled, subtract
 
 ULP = 2.0**-52
@@ -47,7 +47,7 @@ def larger(a: Vector, b: Vector) -> Vector:
     return max(abs(a[0]), abs(b[0])), max(abs(a[1]), abs(b[1])), max(abs(a[2]), abs(b[2]))
 
 
-@kernel
+@inner
 def summed_products(a: Vector, b: Vector) -> Vector:
     """The cross product with all terms added: bounds the terms of a x b for |components| below those of a and b."""
     return a[1] * b[2] + a[2] * b[1], a[2] * b[0] + a[0] * b[2], a[0] * b[1] + a[1] * b[0]
@@ -63,7 +63,7 @@ def across(v: Vector, edge: Vector) -> Vector:
     return along(v, edge, -dot(v, edge) / square)
 
 
-@kernel
+@inner
 def plane_direction(w: Vector, e: Vector, f: Vector) -> Vector:
     """The normal of e and f on the side of w; where they are parallel, the part of w square to the longer one."""
     normal = cross(e, f)
@@ -74,7 +74,7 @@ def plane_direction(w: Vector, e: Vector, f: Vector) -> Vector:
     return normal if dot(normal, w) > 0.0 else scaled(normal, -1.0)
 
 
-@kernel
+@inner
 def corner_direction(corner: Vector, e: Vector, f: Vector, along_e: bool, along_f: bool) -> Vector:
     """The direction, of any length, from the origin to the point nearest to it of what `corner`, e and f span.
 
@@ -94,7 +94,7 @@ def corner_direction(corner: Vector, e: Vector, f: Vector, along_e: bool, along_
     return plane_direction(corner, e, f) if along_e and along_f else direction
 
 
-@kernel
+@inner
 def face_direction(w: Vector, e: Vector, f: Vector) -> tuple[Vector, float]:
     """Return (direction, distance) from the origin to the triangle w, w + e, w + f; the direction is of any length."""
     b = add(w, e)
@@ -115,7 +115,7 @@ def face_direction(w: Vector, e: Vector, f: Vector) -> tuple[Vector, float]:
     return direction, distance
 
 
-@kernel
+@inner
 def edge_direction(w: Vector, e: Vector, f: Vector) -> tuple[Vector, float]:
     """Return (direction, distance) from the edge 0, e to the edge w, w + f; the direction is of any length."""
     s, t, square = segment_segment((0.0, 0.0, 0.0), e, w, add(w, f))
@@ -131,7 +131,7 @@ def edge_direction(w: Vector, e: Vector, f: Vector) -> tuple[Vector, float]:
     return corner_direction(gap, e, f, 0.0 < s < 1.0, 0.0 < t < 1.0), math.sqrt(square)
 
 
-@kernel
+@inner
 def last_above(start: float, end: float, margin: float, time: float) -> float:
     """Return until when, at most 1, the line from `start` at 0 to `end` at 1 stays above `margin` from `time` on."""
     if not (1.0 - time) * start + time * end > margin:
@@ -142,7 +142,7 @@ def last_above(start: float, end: float, margin: float, time: float) -> float:
     return crossing if crossing > time else time
 
 
-@kernel
+@inner
 def restricted(c: tuple[float, float, float, float], low: float, high: float) -> tuple[float, float, float, float]:
     """The Bernstein coefficients on low..high of a cubic given by those on 0..1 (by its blossom)."""
     p = 1.0 - low
@@ -162,7 +162,7 @@ def restricted(c: tuple[float, float, float, float], low: float, high: float) ->
     return p * ll0 + low * ll1, q * ll0 + high * ll1, q * lh0 + high * lh1, q * hh0 + high * hh1
 
 
-@kernel
+@inner
 def hull_crossing(r: tuple[float, float, float, float], margin: float) -> tuple[float, float]:
     """Return the (first, last) place, 0..1, where the hull of a cubic's control points meets the level `margin`."""
     first = 1.0
@@ -178,7 +178,7 @@ def hull_crossing(r: tuple[float, float, float, float], margin: float) -> tuple[
     return first * (1.0 - 8.0 * ULP), last
 
 
-@kernel
+@inner
 def cubic_above(c: tuple[float, float, float, float], margin: float, time: float, limit: float) -> float:
     """Return a time up to which a cubic (Bernstein coefficients on 0..1) is proven to stay above `margin`.
 
@@ -208,7 +208,7 @@ def cubic_above(c: tuple[float, float, float, float], margin: float, time: float
     return time
 
 
-@kernel
+@inner
 def first_contact_linear(
     face: bool,
     w0: Vector,
