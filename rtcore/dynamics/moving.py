@@ -196,16 +196,18 @@ def _take_back(model: tuple, state: tuple, body_id: int) -> None:
     inertia = model.inertias[body_id]
     v = vector(velocity.linear)
     kick = gravity_kick(model, body_id)
-    if pairs.carried[body_id] == 0 or pairs.struck[body_id] <= 1.0:
-        left = 1.0 - pairs.times[body_id] * pairs.strides[body_id]
-        fallen = left * dot(kick, flown(model, state, body_id))
-        put_vector(velocity.linear, subtract(v, scaled(kick, unpaid(dot(kick, kick), dot(kick, v), fallen))))
-        return
     mean = vector(state.problem.movers[pairs.movers[body_id]].velocity[:3])
-    fallen = dot(kick, mean) / pairs.strides[body_id]
+    fell = 0.0
     if motion.kind != STILL:
         gone = subtract(centre_of_mass(state.poses[body_id], inertia), vector(motion.pivot))
-        fallen -= dot(kick, gone) / model.world[0].dt
+        fell = dot(kick, gone) / model.world[0].dt
+    if pairs.carried[body_id] == 0 or pairs.struck[body_id] <= 1.0:
+        flight = flown(model, state, body_id)
+        lift = subtract(mean, scaled(flight, pairs.strides[body_id]))
+        fallen = dot(kick, flight) - fell + pairs.times[body_id] * dot(kick, lift)
+        put_vector(velocity.linear, subtract(v, scaled(kick, unpaid(dot(kick, kick), dot(kick, v), fallen))))
+        return
+    fallen = dot(kick, mean) / pairs.strides[body_id] - fell
     if fallen <= 0.0:
         return
     linear, angular = kinetic_energy(velocity, inertia)
