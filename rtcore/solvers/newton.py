@@ -650,8 +650,10 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
         best.keep(problem, first, last, work.best)
     soft = TRIAL if report.sweeps_used == 0 else START
     care = 1.0
-    while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps:
+    vain = 0
+    while report.residual > settings.tolerance and report.sweeps_used < settings.sweeps and vain < VAIN:
         trial = soft == TRIAL
+        before = report.residual
         left = settings.sweeps - report.sweeps_used
         enough = care * min(ENOUGH, TIGHT * report.residual)
         _centre(problem, first, last, work, dof, soft / rho)
@@ -683,6 +685,7 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
             best.give(problem, first, last, work.best)
             semismooth.improve(problem, first, last, settings, rho, work.ends, report)
             best.keep(problem, first, last, work.best)
+        vain = 0 if report.residual < PROGRESS * before else vain + 1
         if not error < math.inf:
             best.give(problem, first, last, work.best)
             soft = max(STIFFEST, care * SOFTEST)
