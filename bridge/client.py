@@ -15,7 +15,7 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, Unpack
 
@@ -127,6 +127,31 @@ def find_keys(
         return ClientKeys(read_public(server_key, "the daemon's public key"), own)
     except KeysError as error:
         raise HapticdError("keys", str(error)) from None
+
+
+_GREETING: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "session": ("an integer from 1 to 2^63 - 1", lambda value: type(value) is int and 0 < value < 1 << 63),
+    "tick_ns": ("an integer above 0", lambda value: type(value) is int and value > 0),
+    "clocking": ("`free` or `triggered`", lambda value: value in ("free", "triggered")),
+    "t_received": ("an integer", lambda value: type(value) is int),
+    "t_sent": ("an integer", lambda value: type(value) is int),
+}
+"""What a client needs of a hello reply."""
+
+
+def check_greeting(greeting: Mapping[str, Any]) -> None:
+    """Raise HapticdError ``malformed`` unless a hello reply holds what a client needs, and addresses that are texts."""
+    for name, (wanted, fits) in _GREETING.items():
+        if name not in greeting:
+            raise HapticdError("malformed", f"the hello reply lacks `{name}`")
+        if not fits(greeting[name]):
+            raise HapticdError("malformed", f"`{name}` of the hello reply is {wanted}, not {greeting[name]!r:.60}")
+    _check_endpoints(greeting.get("endpoints", {}))
+
+
+def _check_endpoints(endpoints: Any) -> None:
+    if not isinstance(endpoints, dict) or any(type(text) is not str for item in endpoints.items() for text in item):
+        raise HapticdError("malformed", f"`endpoints` of the hello reply is a map of addresses, not {endpoints!r:.60}")
 
 
 def _reach(endpoints: Mapping[str, str], through: str) -> dict[str, str]:
@@ -342,9 +367,7 @@ class Client:
                 raise NoDaemonError(f"{error.text}; it may have died: see `hapticd status`") from None
             raise NoDaemonError(f"no daemon answers {label}: {error.text}") from None
         ended = time.monotonic_ns()
-        for name in ("session", "tick_ns", "clocking", "t_received", "t_sent"):
-            if name not in greeting:
-                raise HapticdError("malformed", f"the hello reply lacks `{name}`")
+        check_greeting(greeting)
         self.greeting: dict[str, Any] = greeting
         """The hello reply: limits, card, scene summary and times of the daemon."""
         self.session: int = greeting["session"]
@@ -651,6 +674,7 @@ class Observer:
             raise NoDaemonError(f"no daemon answers {label}: {error.text}") from None
         finally:
             control.close()
+        _check_endpoints(greeting.get("endpoints", {}))
         return _reach(greeting.get("endpoints", {}), address)
 
     def __enter__(self) -> Self:

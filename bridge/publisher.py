@@ -21,9 +21,11 @@ from bridge.access import ask_judge, bind, stored_keys
 from bridge.exit_codes import ExitCode
 from bridge.keys import KeyPair
 from bridge.model_file import load_moving_bodies
+from bridge.notices import read_notice
 from bridge.ring import TICKING, RingError, RingReader
 from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, write_json
 from bridge.schema import PROTOCOL_VERSION, REPLY_MAX_BYTES
+from bridge.wire import WireError
 from haptics.states import EngagementState, Reason
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SOLVER, DEGRADED_SWEEP
 
@@ -303,12 +305,10 @@ class Publisher:
     def _forward_notices(self) -> None:
         while True:
             try:
-                notice = msgpack.unpackb(self._notices.recv(zmq.NOBLOCK))
-                source, code, text, sender = (str(notice.pop(key)) for key in ("source", "code", "text", "sender"))
-                count = int(notice.pop("count"))
+                source, code, text, sender, count, notice = read_notice(self._notices.recv(zmq.NOBLOCK))
             except zmq.Again:
                 return
-            except (ValueError, KeyError, AttributeError, TypeError, msgpack.UnpackException):
+            except WireError:
                 self._send_notice("publisher", "bad_notice", "a notice that could not be read was dropped", {})
                 continue
             self._send_notice(source, code, text, notice, sender, count)
