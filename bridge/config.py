@@ -5,7 +5,6 @@ import ipaddress
 import itertools
 import json
 import math
-import tomllib
 import types
 import typing
 from pathlib import Path
@@ -24,9 +23,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from haptics.toml_text import MAX_BYTES, parse_toml
 from rtcore.dynamics.inertia import body_inertia
 
-MAX_FILE_BYTES = 1_000_000
+MAX_FILE_BYTES = MAX_BYTES
 """A larger configuration file is surely not one."""
 
 QUATERNION_TOLERANCE = 1e-3
@@ -600,11 +600,9 @@ def parse_config(text: str, source: str = "configuration") -> Config:
         ConfigError: as :func:`load_config`.
     """
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(source, [f"is not valid TOML: {error}"]) from None
-    except RecursionError:
-        raise ConfigError(source, ["is not valid TOML: arrays or tables are nested too deeply"]) from None
+        data = parse_toml(text.encode("utf-8", "surrogatepass"))
+    except ValueError as error:
+        raise ConfigError(source, [str(error)]) from None
     return validate_config(data, source)
 
 
