@@ -8,6 +8,7 @@ who knocks costs the servo's interpreter anything. While there is no judge, nobo
 
 import os
 import threading
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +137,20 @@ def ask_judge(context: zmq.Context, address: str) -> None:
     threading.Thread(target=forward, name="zap", daemon=True).start()
 
 
+def monitor(socket: zmq.Socket, events: int) -> zmq.Socket:
+    """Where ZeroMQ tells of these events of a socket.
+
+    Its queue has no bound: at a full one, ZeroMQ's own thread would wait, and with it all sockets of the context.
+    """
+    address = f"inproc://monitor-{uuid.uuid4().hex}"
+    socket.monitor(address, events)
+    told = socket.context.socket(zmq.PAIR)
+    told.set(zmq.LINGER, 0)
+    told.set(zmq.RCVHWM, 0)
+    told.connect(address)
+    return told
+
+
 @dataclass(frozen=True)
 class Question:
     """May this key come in?"""
@@ -183,7 +198,7 @@ class Judge:
 
     def watch(self, socket: zmq.Socket) -> None:
         """Count those too who never get as far as a question: no key, or another daemon's."""
-        self._monitors.append(socket.get_monitor_socket(_FAILURES))
+        self._monitors.append(monitor(socket, _FAILURES))
 
     def step(self) -> None:
         """Answer what has been asked, and count who did not even ask."""
@@ -195,11 +210,11 @@ class Judge:
             question = read_question(frames[end:])
             if question is not None:
                 self.socket.send_multipart([*frames[:end], *self.answer(question)], zmq.NOBLOCK)
-        for monitor in self._monitors:
+        for watched in self._monitors:
             for _ in range(MAX_QUESTIONS):
-                if not monitor.poll(0):
+                if not watched.poll(0):
                     break
-                recv_monitor_message(monitor, zmq.NOBLOCK)
+                recv_monitor_message(watched, zmq.NOBLOCK)
                 self._refuse("a peer at the control socket showed no key, or looked for another daemon's")
 
     def answer(self, question: Question) -> list[bytes]:
@@ -242,6 +257,6 @@ class Judge:
 
     def close(self) -> None:
         """Answer nobody any more."""
-        for monitor in self._monitors:
-            monitor.close()
+        for watched in self._monitors:
+            watched.close(0)
         self.socket.close()

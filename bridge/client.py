@@ -22,6 +22,7 @@ from typing import Any, Self, Unpack
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from bridge.access import monitor
 from bridge.keys import ClientKeys, KeyPair, KeysError, fingerprint, read_pair, read_public
 from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, reachable
 from bridge.schema import MAX_MESSAGE_BYTES, PROTOCOL_VERSION, REPLY_MAX_BYTES
@@ -205,7 +206,7 @@ class _Control:
     ) -> None:
         self._socket = context.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, 0)
-        self._monitor = self._socket.get_monitor_socket(_HANDSHAKES)
+        self._monitor: zmq.Socket | None = monitor(self._socket, _HANDSHAKES)
         self._keys = keys
         _connect(self._socket, address, keys, 2 * REPLY_MAX_BYTES)
         self._ids = itertools.count(1)
@@ -239,6 +240,7 @@ class _Control:
             return self._replies.pop(request_id)
         if not self._socket.poll(timeout_ms):
             return None
+        self._stop_watching()
         try:
             reply = unpack_control(self._socket.recv(zmq.NOBLOCK), reply=True)
         except WireError as error:
@@ -261,7 +263,7 @@ class _Control:
         """What the handshakes tell about a daemon that does not answer, as the rest of a sentence; often nothing."""
         failed = 0
         refused = False
-        while self._monitor.poll(0):
+        while self._monitor is not None and self._monitor.poll(0):
             event = recv_monitor_message(self._monitor, zmq.NOBLOCK)["event"]
             if event == zmq.Event.HANDSHAKE_SUCCEEDED:
                 return ""
@@ -278,9 +280,15 @@ class _Control:
 
     def close(self) -> None:
         """Closes the socket."""
-        self._socket.disable_monitor()
-        self._monitor.close(linger=0)
+        self._stop_watching()
         self._socket.close(linger=0)
+
+    def _stop_watching(self) -> None:
+        """A daemon that has answered lets this client in: handshakes need not be looked at any more."""
+        if self._monitor is not None:
+            self._socket.disable_monitor()
+            self._monitor.close(linger=0)
+            self._monitor = None
 
 
 _HANDSHAKES = (

@@ -37,7 +37,8 @@ MAX_FRAMES = 4
 MAX_REQUESTS = 32
 """Served in one go before other work gets its turn."""
 
-_LARGEST_MESSAGE = 1 << 20
+_LARGEST_MESSAGE = 1 << 16
+"""Bytes; a peer that sends more is disconnected by ZeroMQ, one that sends less but too much is told."""
 
 ROLES = ("owner", "observer")
 

@@ -383,10 +383,10 @@ unknown is absent, never 0; NaN and infinities are refused.
 | events | PUB | SUB, subscribed to everything | state changes with reasons and notices, numbered, never decimated |
 
 Every message is one frame (a REQ socket's empty delimiter is understood on the control socket); more frames are
-refused as malformed, and a peer that sends more than 64 KiB on the device socket is disconnected. The daemon listens
-on `ipc://` by default, on loopback `tcp://` when configured so, and on any other address only with keys: then each of
-the four sockets is a CURVE server, and a client sets the daemon's public key and a key pair of its own, which the
-daemon must have on its list. Who is refused gets no answer. [access.md](access.md) tells more.
+refused as malformed, and a peer that sends more than 64 KiB, or a subscription of 4 KiB, is disconnected. The daemon
+listens on `ipc://` by default, on loopback `tcp://` when configured so, and on any other address only with keys: then
+each of the four sockets is a CURVE server, and a client sets the daemon's public key and a key pair of its own, which
+the daemon must have on its list. Who is refused gets no answer. [access.md](access.md) tells more.
 
 **Finding a daemon.** Each daemon has a directory `BASE/NAME`, where NAME is `default` unless chosen with `--name` and
 BASE is `$HAPTICD_RUNTIME_DIR`, else `$XDG_RUNTIME_DIR/hapticd`, else `/tmp/hapticd-UID`. Its file `endpoints.json` is

@@ -1,6 +1,8 @@
 """Guarded sockets: a judge in one context, a socket in another that asks it, and clients with all kinds of keys."""
 
+import contextlib
 import itertools
+import socket as sockets
 import threading
 import time
 
@@ -176,6 +178,42 @@ def test_peers_without_a_question_are_counted_at_a_watched_socket(short_base):
         socket.poll(2)
     assert judge.refused > 0 and "showed no key" in judge.last_refusal
     plain.close()
+    socket.disable_monitor()
+    judge.close()
+    socket.close()
+    context.term()
+    other.term()
+
+
+def test_many_failures_that_nobody_looks_at_do_not_stop_the_socket(short_base):
+    """ZeroMQ's queue of such news holds 1000 by default, and its thread waits when it is full."""
+    folder = short_base / "k"
+    server, local = keys.make_pair(folder, "server"), keys.new_pair()
+    keys.write_allowed(folder / "allowed", {})
+    context, other = zmq.Context(), zmq.Context()
+    judge = Judge(context, f"ipc://{folder}/judge", folder / "allowed", local.public)
+    socket = listen(context, "tcp://127.0.0.1:*", server)
+    judge.watch(socket)
+    endpoint = socket.last_endpoint.decode()
+    port = int(endpoint.rpartition(":")[2])
+    for _ in range(2500):
+        with sockets.create_connection(("127.0.0.1", port)) as raw:
+            raw.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x01NULL" + bytes(49))
+            raw.settimeout(DEADLINE_S)
+            with contextlib.suppress(ConnectionResetError):
+                while raw.recv(4096):  # until it is closed on the other side
+                    pass
+    client = other.socket(zmq.DEALER)
+    client.set(zmq.LINGER, 0)
+    ClientKeys(server.public, local).use(client)
+    client.connect(endpoint)
+    client.send(b"hello")
+    end = time.monotonic() + DEADLINE_S
+    while (not socket.poll(2) or judge.refused < 2500) and time.monotonic() < end:
+        judge.step()
+    assert socket.recv_multipart()[1] == b"hello"
+    assert judge.refused >= 2500
+    client.close()
     socket.disable_monitor()
     judge.close()
     socket.close()
