@@ -15,14 +15,17 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, Unpack
 
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
-from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError
-from bridge.schema import PROTOCOL_VERSION
+from bridge.access import monitor
+from bridge.keys import ClientKeys, KeyPair, KeysError, fingerprint, read_pair, read_public
+from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, reachable
+from bridge.schema import MAX_MESSAGE_BYTES, PROTOCOL_VERSION, REPLY_MAX_BYTES
 from bridge.wire import (
     OptionalFields,
     Render,
@@ -94,6 +97,70 @@ def find_endpoints(name_or_endpoints: str | Mapping[str, str]) -> tuple[str, dic
         raise NoDaemonError(f"{error}{also}") from None
 
 
+def find_keys(
+    name_or_endpoints: str | Mapping[str, str],
+    server_key: str | bytes | os.PathLike[str] | None = None,
+    keys: KeyPair | str | os.PathLike[str] | None = None,
+) -> ClientKeys | None:
+    """The keys for a daemon, None where it needs none.
+
+    server_key: the daemon's public key, or a file that holds it; keys: the client's own pair, or its secret file. When
+    neither is given, a daemon that is found by its name has left a pair for programs of its own user; for addresses
+    the environment may name both, ``HAPTICD_SERVER_KEY`` and ``HAPTICD_CLIENT_KEYS``. Raises HapticdError ``keys``
+    when they cannot be read or one of the two is missing.
+    """
+    named = isinstance(name_or_endpoints, str) and "://" not in name_or_endpoints
+    try:
+        if server_key is None and keys is None:
+            if named:
+                runtime = RuntimeDirectory(str(name_or_endpoints))
+                server_key = runtime.server_key()
+                keys = runtime.local_keys_path if server_key is not None else None
+            else:
+                server_key = os.environ.get("HAPTICD_SERVER_KEY") or None
+                keys = os.environ.get("HAPTICD_CLIENT_KEYS") or None
+        if server_key is None and keys is None:
+            return None
+        if server_key is None or keys is None:
+            missing = "the daemon's public key" if server_key is None else "the client's own key file"
+            raise HapticdError("keys", f"{missing} is missing: a client gives both, or neither")
+        own = keys if isinstance(keys, KeyPair) else read_pair(keys)
+        return ClientKeys(read_public(server_key, "the daemon's public key"), own)
+    except KeysError as error:
+        raise HapticdError("keys", str(error)) from None
+
+
+_GREETING: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "session": ("an integer from 1 to 2^63 - 1", lambda value: type(value) is int and 0 < value < 1 << 63),
+    "tick_ns": ("an integer above 0", lambda value: type(value) is int and value > 0),
+    "clocking": ("`free` or `triggered`", lambda value: value in ("free", "triggered")),
+    "t_received": ("an integer", lambda value: type(value) is int),
+    "t_sent": ("an integer", lambda value: type(value) is int),
+}
+"""What a client needs of a hello reply."""
+
+
+def check_greeting(greeting: Mapping[str, Any]) -> None:
+    """Raise HapticdError ``malformed`` unless a hello reply holds what a client needs, and addresses that are texts."""
+    for name, (wanted, fits) in _GREETING.items():
+        if name not in greeting:
+            raise HapticdError("malformed", f"the hello reply lacks `{name}`")
+        if not fits(greeting[name]):
+            raise HapticdError("malformed", f"`{name}` of the hello reply is {wanted}, not {greeting[name]!r:.60}")
+    _check_endpoints(greeting.get("endpoints", {}))
+
+
+def _check_endpoints(endpoints: Any) -> None:
+    if not isinstance(endpoints, dict) or any(type(text) is not str for item in endpoints.items() for text in item):
+        raise HapticdError("malformed", f"`endpoints` of the hello reply is a map of addresses, not {endpoints!r:.60}")
+
+
+def _reach(endpoints: Mapping[str, str], through: str) -> dict[str, str]:
+    """The addresses of a hello reply, seen from a client that reached the control socket at ``through``."""
+    host = through.removeprefix("tcp://").rpartition(":")[0]
+    return {name: reachable(str(endpoint), host) for name, endpoint in endpoints.items()}
+
+
 class Question:
     """A control request under way: :meth:`reply` never waits, so a 1 kHz loop can ask without missing a sample."""
 
@@ -118,7 +185,7 @@ class Question:
                 if time.monotonic_ns() >= self._deadline:
                     self._control.give_up(self._id)
                     text = f"the daemon {label} did not answer `{self._op}` within {self._timeout_ms} ms"
-                    raise NoReplyError(text)
+                    raise NoReplyError(text + self._control.explain_silence())
                 if timeout_ms is not None:
                     return None
                 continue
@@ -134,10 +201,14 @@ class Question:
 class _Control:
     """Requests over the control socket, matched to their replies by id."""
 
-    def __init__(self, context: zmq.Context, address: str, label: str, timeout_ms: int) -> None:
+    def __init__(
+        self, context: zmq.Context, address: str, label: str, timeout_ms: int, keys: ClientKeys | None = None
+    ) -> None:
         self._socket = context.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, 0)
-        self._socket.connect(address)
+        self._monitor: zmq.Socket | None = monitor(self._socket, _HANDSHAKES)
+        self._keys = keys
+        _connect(self._socket, address, keys, 2 * REPLY_MAX_BYTES)
         self._ids = itertools.count(1)
         self._replies: dict[int, dict[str, Any]] = {}
         self._open: set[int] = set()
@@ -169,6 +240,7 @@ class _Control:
             return self._replies.pop(request_id)
         if not self._socket.poll(timeout_ms):
             return None
+        self._stop_watching()
         try:
             reply = unpack_control(self._socket.recv(zmq.NOBLOCK), reply=True)
         except WireError as error:
@@ -187,16 +259,64 @@ class _Control:
         self._open.discard(request_id)
         self._replies.pop(request_id, None)
 
+    def explain_silence(self) -> str:
+        """What the handshakes tell about a daemon that does not answer, as the rest of a sentence; often nothing."""
+        failed = 0
+        refused = False
+        while self._monitor is not None and self._monitor.poll(0):
+            event = recv_monitor_message(self._monitor, zmq.NOBLOCK)["event"]
+            if event == zmq.Event.HANDSHAKE_SUCCEEDED:
+                return ""
+            failed += 1
+            refused |= event == zmq.Event.HANDSHAKE_FAILED_AUTH
+        if not failed:
+            return ""
+        if self._keys is None:
+            return "; the handshake fails: it may ask for keys (`server_key` and `keys`, see docs/access.md)"
+        own, server = fingerprint(self._keys.own.public), fingerprint(self._keys.server)
+        if refused:
+            return f"; it refuses the key {own}, which is not on its list"
+        return f"; the handshake fails: the keys may be wrong (the daemon's {server}, own {own}), or it has none"
+
     def close(self) -> None:
         """Closes the socket."""
+        self._stop_watching()
         self._socket.close(linger=0)
+
+    def _stop_watching(self) -> None:
+        """A daemon that has answered lets this client in: handshakes need not be looked at any more."""
+        if self._monitor is not None:
+            self._socket.disable_monitor()
+            self._monitor.close(linger=0)
+            self._monitor = None
+
+
+_HANDSHAKES = (
+    zmq.Event.HANDSHAKE_SUCCEEDED
+    | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
+    | zmq.Event.HANDSHAKE_FAILED_AUTH
+)
+
+
+def _connect(socket: zmq.Socket, address: str, keys: ClientKeys | None, largest: int) -> None:
+    """Connect, encrypted where there are keys; a daemon that sends more than ``largest`` bytes is disconnected."""
+    socket.setsockopt(zmq.MAXMSGSIZE, largest)
+    if address.startswith("tcp://["):
+        socket.setsockopt(zmq.IPV6, 1)
+    if keys is not None and address.startswith("tcp://"):
+        keys.use(socket)
+        # One who is refused knocks less and less often.
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
+    socket.connect(address)
 
 
 class Client:
     """One session with a daemon: becomes the device's owner with :meth:`lease`, then exchanges samples for renders.
 
     ``name_or_endpoints``: see :func:`find_endpoints`. ``encoding``, ``"struct"`` or ``"msgpack"``, is that of the
-    samples and so of the renders. Leaving the ``with`` block gives the lease back, which ramps forces down.
+    samples and so of the renders. ``server_key`` and ``keys``: see :func:`find_keys`. Leaving the ``with`` block gives
+    the lease back, which ramps forces down.
     """
 
     def __init__(
@@ -207,12 +327,15 @@ class Client:
         encoding: str = "struct",
         timeout_ms: int = CONTROL_TIMEOUT_MS,
         render_timeout_ms: int = RENDER_TIMEOUT_MS,
+        server_key: str | bytes | os.PathLike[str] | None = None,
+        keys: KeyPair | str | os.PathLike[str] | None = None,
     ) -> None:
         if encoding not in ("struct", "msgpack"):
             raise ValueError(f'encoding is "struct" or "msgpack", not {encoding!r}')
         label, endpoints = find_endpoints(name_or_endpoints)
         if "control" not in endpoints:
             raise ValueError(f"the address of the control socket is missing in {endpoints}")
+        own_keys = find_keys(name_or_endpoints, server_key, keys)
         self._as_struct = encoding == "struct"
         self._render_timeout_ms = render_timeout_ms
         self._context = zmq.Context()
@@ -222,10 +345,10 @@ class Client:
         self._newest: Render | None = None
         self._newest_at = 0
         self._sent_at = [0] * _SENT_KEPT
-        self._control = _Control(self._context, endpoints["control"], label, timeout_ms)
+        self._control = _Control(self._context, endpoints["control"], label, timeout_ms, own_keys)
         try:
             self._hello(client_name or f"python-{os.getpid()}", label, name_or_endpoints)
-            endpoints = {**self.greeting.get("endpoints", {}), **endpoints}
+            endpoints = {**_reach(self.greeting.get("endpoints", {}), endpoints["control"]), **endpoints}
             if "device" not in endpoints:
                 raise HapticdError("malformed", "the hello reply names no device socket")
             self.endpoints: dict[str, str] = endpoints
@@ -236,7 +359,7 @@ class Client:
             self._device.setsockopt(zmq.RCVTIMEO, render_timeout_ms)
             # a client that is faster than the daemon is held back here, by a short queue, instead of filling a long one
             self._device.setsockopt(zmq.SNDTIMEO, render_timeout_ms)
-            self._device.connect(endpoints["device"])
+            _connect(self._device, endpoints["device"], own_keys, 2 * MAX_MESSAGE_BYTES)
         except BaseException:
             self.close()
             raise
@@ -252,9 +375,7 @@ class Client:
                 raise NoDaemonError(f"{error.text}; it may have died: see `hapticd status`") from None
             raise NoDaemonError(f"no daemon answers {label}: {error.text}") from None
         ended = time.monotonic_ns()
-        for name in ("session", "tick_ns", "clocking", "t_received", "t_sent"):
-            if name not in greeting:
-                raise HapticdError("malformed", f"the hello reply lacks `{name}`")
+        check_greeting(greeting)
         self.greeting: dict[str, Any] = greeting
         """The hello reply: limits, card, scene summary and times of the daemon."""
         self.session: int = greeting["session"]
@@ -513,17 +634,24 @@ class Observer:
     """Watches a daemon without taking part: decimated tick records and numbered events. Any number may watch."""
 
     def __init__(
-        self, name_or_endpoints: str | Mapping[str, str] = "default", *, state: bool = True, events: bool = True
+        self,
+        name_or_endpoints: str | Mapping[str, str] = "default",
+        *,
+        state: bool = True,
+        events: bool = True,
+        server_key: str | bytes | os.PathLike[str] | None = None,
+        keys: KeyPair | str | os.PathLike[str] | None = None,
     ) -> None:
         if not (state or events):
             raise ValueError("an observer of neither state nor events sees nothing")
         label, endpoints = find_endpoints(name_or_endpoints)
+        own_keys = find_keys(name_or_endpoints, server_key, keys)
         self._context = zmq.Context()
         self._sockets: dict[str, zmq.Socket] = {}
         self._last_seq: dict[str, int] = {}
         try:
             if set(endpoints) == {"control"}:
-                endpoints = self._ask(endpoints["control"], label)
+                endpoints = self._ask(endpoints["control"], label, own_keys)
             for kind, name, wanted in (("event", "events", events), ("state", "state", state)):
                 if wanted:
                     if name not in endpoints:
@@ -532,7 +660,7 @@ class Observer:
                     self._sockets[kind] = socket
                     socket.setsockopt(zmq.LINGER, 0)
                     socket.setsockopt(zmq.SUBSCRIBE, b"")
-                    socket.connect(endpoints[name])
+                    _connect(socket, endpoints[name], own_keys, 2 * REPLY_MAX_BYTES)
         except BaseException:
             self.close()
             raise
@@ -540,8 +668,8 @@ class Observer:
         for socket in self._sockets.values():
             self._poller.register(socket, zmq.POLLIN)
 
-    def _ask(self, address: str, label: str) -> dict[str, str]:
-        control = _Control(self._context, address, label, CONTROL_TIMEOUT_MS)
+    def _ask(self, address: str, label: str, keys: ClientKeys | None) -> dict[str, str]:
+        control = _Control(self._context, address, label, CONTROL_TIMEOUT_MS, keys)
         try:
             greeting = control.request(
                 "hello",
@@ -554,7 +682,8 @@ class Observer:
             raise NoDaemonError(f"no daemon answers {label}: {error.text}") from None
         finally:
             control.close()
-        return dict(greeting.get("endpoints", {}))
+        _check_endpoints(greeting.get("endpoints", {}))
+        return _reach(greeting.get("endpoints", {}), address)
 
     def __enter__(self) -> Self:
         return self

@@ -1,10 +1,10 @@
 """Configuration: TOML validated by pydantic. Unknown keys are errors; paths are relative to the file."""
 
 import difflib
+import ipaddress
 import itertools
 import json
 import math
-import tomllib
 import types
 import typing
 from pathlib import Path
@@ -23,9 +23,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from haptics.toml_text import MAX_BYTES, parse_toml
 from rtcore.dynamics.inertia import body_inertia
 
-MAX_FILE_BYTES = 1_000_000
+MAX_FILE_BYTES = MAX_BYTES
 """A larger configuration file is surely not one."""
 
 QUATERNION_TOLERANCE = 1e-3
@@ -480,20 +481,18 @@ class Sockets(Section):
     transport: Literal["ipc", "tcp"] = "ipc"
     """ipc: sockets in the runtime directory; tcp: host and ports below"""
     host: str = "127.0.0.1"
-    """tcp only; loopback only"""
+    """tcp only; loopback, or with `[access]` any address of this machine, 0.0.0.0 for all of them"""
     port: Annotated[int, Field(ge=1024, le=65531)] = 5550
     """tcp: device, control, state, events take port .. port+3"""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.host not in LOOPBACK:
-            raise _wrong(
-                "host",
-                self.host,
-                f"must be a loopback address ({', '.join(LOOPBACK)}): the sockets carry no encryption, so other "
-                "machines are refused",
-            )
-        return self
+
+class Access(Section):
+    """Keys that guard the sockets on tcp: only clients on the list get in, and all is encrypted."""
+
+    keys: str | None = None
+    """The daemon's key file; by default the one that `hapticd keys server` makes"""
+    allow: str | None = None
+    """The list of clients; by default the one that `hapticd keys allow` writes"""
 
 
 class Config(Section):
@@ -509,9 +508,12 @@ class Config(Section):
     rates: Rates = Rates()
     log: Log = Log()
     sockets: Sockets = Sockets()
+    access: Access | None = None
+    """Keys that guard the sockets on tcp; without this table they are for this machine only"""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        self._check_host()
         for index, body in enumerate(self.scene.bodies):
             key = f"scene.body[{index}] ({body.name!r}).motion"
             if body.primitive in ROUNDED and not self.tool.whole:
@@ -528,6 +530,32 @@ class Config(Section):
             if body.moves and self.tool.motion == "carried":
                 raise _wrong(key, body.motion, 'needs a tool that yields: set `[tool] motion = "sliding"`')
         return self
+
+    def _check_host(self) -> None:
+        host = self.sockets.host
+        if self.access is None and host not in LOOPBACK:
+            raise _wrong(
+                "sockets.host",
+                host,
+                f"must be a loopback address ({', '.join(LOOPBACK)}): without keys the sockets carry no encryption, so "
+                "other machines are refused; `hapticd keys` makes keys and a table [access] names them",
+            )
+        if host not in LOOPBACK and not _is_address(host):
+            raise _wrong("sockets.host", host, "must be an IP address of this machine, 0.0.0.0 for all, or localhost")
+        if self.access is not None and self.sockets.transport != "tcp":
+            raise _wrong(
+                "access",
+                self.sockets.transport,
+                'guards sockets on tcp: set `[sockets] transport = "tcp"`; those on ipc are this user\'s alone already',
+            )
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return "%" not in host
 
 
 def json_schema() -> dict[str, Any]:
@@ -572,11 +600,9 @@ def parse_config(text: str, source: str = "configuration") -> Config:
         ConfigError: as :func:`load_config`.
     """
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(source, [f"is not valid TOML: {error}"]) from None
-    except RecursionError:
-        raise ConfigError(source, ["is not valid TOML: arrays or tables are nested too deeply"]) from None
+        data = parse_toml(text.encode("utf-8", "surrogatepass"))
+    except ValueError as error:
+        raise ConfigError(source, [str(error)]) from None
     return validate_config(data, source)
 
 

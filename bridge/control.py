@@ -17,10 +17,11 @@ from typing import Any
 
 import zmq
 
+from bridge.access import bind
+from bridge.keys import KeyPair
 from bridge.mailbox import CommandWriter, MailboxFull
 from bridge.publisher import name_of, state_message
 from bridge.ring import RingReader
-from bridge.runtime import check_address
 from bridge.schema import CONTROL_OPERATIONS, MAX_MESSAGE_BYTES, PROTOCOL_VERSION, QUATERNION_TOLERANCE
 from bridge.wire import WireError, pack_control, unpack_control
 from haptics.states import CommandKind, CommandResult, EngagementState, Reason
@@ -36,7 +37,8 @@ MAX_FRAMES = 4
 MAX_REQUESTS = 32
 """Served in one go before other work gets its turn."""
 
-_LARGEST_MESSAGE = 1 << 20
+_LARGEST_MESSAGE = 1 << 16
+"""Bytes; a peer that sends more is disconnected by ZeroMQ, one that sends less but too much is told."""
 
 ROLES = ("owner", "observer")
 
@@ -205,14 +207,14 @@ def check_form(request: Mapping[str, Any]) -> str:
     return op
 
 
-def listen(context: zmq.Context, endpoint: str) -> zmq.Socket:
-    """A bound control socket; raises zmq.ZMQError when the address is taken."""
+def listen(context: zmq.Context, endpoint: str, keys: KeyPair | None = None) -> zmq.Socket:
+    """A bound control socket, guarded by keys if there are any; raises zmq.ZMQError when the address is taken."""
     socket = context.socket(zmq.ROUTER)
     socket.set(zmq.LINGER, 200)
     socket.set(zmq.MAXMSGSIZE, _LARGEST_MESSAGE)
     socket.set(zmq.SNDHWM, 256)
     try:
-        socket.bind(check_address(endpoint))
+        bind(socket, endpoint, keys, "control")
     except zmq.ZMQError:
         socket.close()
         raise
@@ -246,6 +248,8 @@ class Control:
         self.refused = 0
         self.stopping = False
         """True from the moment a shutdown was done."""
+        self.refused_handshakes: int | None = None
+        """Peers whose keys were refused; None where there are no keys."""
 
     @property
     def waiting(self) -> bool:
@@ -385,7 +389,8 @@ class Control:
                 name: getattr(header, name)
                 for name in ("missed", "rejected", "dropped", "tick_ns_max", "lateness_ns_max", "compiles")
             }
-            | {"malformed_requests": self.malformed, "refused_requests": self.refused, "sessions": len(self._sessions)},
+            | {"malformed_requests": self.malformed, "refused_requests": self.refused, "sessions": len(self._sessions)}
+            | ({} if self.refused_handshakes is None else {"refused_handshakes": self.refused_handshakes}),
             "readers": self._reader.readers(),
             "processes": dict(self._processes()),
         }

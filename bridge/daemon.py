@@ -25,12 +25,14 @@ def prepare(
 ) -> Any:
     """Read a configuration, compile what kernels are missing, and assemble what it describes (an ``Assembly``).
 
-    ``clocking`` overrides the file's; ``resolve`` moves a start that is not free. Raises ConfigError, SceneError and
-    CardError.
+    ``clocking`` overrides the file's; ``resolve`` moves a start that is not free. Raises ConfigError, AccessError,
+    SceneError and CardError.
     """
+    from bridge.access import load_access
     from bridge.config import load_config
 
     config = load_config(path)
+    load_access(config.access, Path(path).resolve().parent)
     from bridge.assemble import assemble
     from bridge.compilation import compile_side_by_side
 

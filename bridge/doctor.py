@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bridge import kernel_cache, realtime
+from bridge import kernel_cache, keys, realtime
 from bridge.cache_directory import cache_directory
 from bridge.mailbox import find_orphans
 from bridge.ring import DEFAULT_SLOTS, shared_memory_directory
@@ -268,6 +268,24 @@ def check_display() -> Check:
     return Check("display", OK, os.environ.get("DISPLAY") or "the system's own", "")
 
 
+def check_keys() -> Check:
+    """Can the keys of this user be used, and by nobody else?"""
+    folder = keys.keys_directory()
+    secrets = sorted(folder.glob(f"*{keys.SECRET_SUFFIX}")) if folder.is_dir() else []
+    allowed = folder / keys.ALLOWED
+    try:
+        for path in secrets:
+            keys.read_pair(path)
+        clients = len(keys.read_allowed(allowed)) if allowed.exists() else 0
+    except keys.KeysError as error:
+        finding, _, advice = str(error).partition("; ")
+        return Check("keys", BAD, finding, advice or "`hapticd keys list` tells more; make or restore what is damaged")
+    figures = {"pairs": len(secrets), "clients": clients}
+    if not secrets:
+        return Check("keys", OK, f"none in {folder}: daemons are for this machine only", "", figures)
+    return Check("keys", OK, f"{len(secrets)} pairs and a list of {clients} clients in {folder}", "", figures)
+
+
 def check_shared_memory() -> Check:
     """Is there room for the ring?"""
     directory = shared_memory_directory()
@@ -330,6 +348,7 @@ def examine(seconds: float = 2.0) -> list[Check]:
         check_versions(),
         check_display(),
         check_shared_memory(),
+        check_keys(),
     ]
     with contextlib.suppress(OSError):
         checks.append(check_leftovers())

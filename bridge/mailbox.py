@@ -30,6 +30,7 @@ JUST_MADE_S = 10.0
 """A file younger than this may belong to a daemon that is about to lock it."""
 
 HEADER_BYTES = 256
+MAILBOX_BYTES = HEADER_BYTES + 2 * SLOTS * COMMAND.itemsize
 _MAGIC, _VERSION, _NEXT_ID = 0, 1, 2
 # Head (written by the producer) and tail (by the consumer) of each lane, one cache line apart.
 _HEADS = (8, 16)
@@ -49,9 +50,12 @@ class _Mailbox:
         except (OSError, ValueError) as error:
             raise RingError(f"cannot open the mailbox {path}: {error}") from error
         self._bytes = memoryview(self._mmap)
-        self._words = self._bytes[:HEADER_BYTES].cast("Q")
-        if self._words[_MAGIC] != MAGIC or self._words[_VERSION] != RECORD_VERSION:
+        self._words = self._bytes[: min(HEADER_BYTES, len(self._bytes) // 8 * 8)].cast("Q")
+        if len(self._bytes) != MAILBOX_BYTES or self._words[_MAGIC] != MAGIC or self._words[_VERSION] != RECORD_VERSION:
             raise RingError(f"{path} is not a mailbox of this version of hapticd")
+        for head, tail in zip(_HEADS, _TAILS, strict=True):
+            if not 0 <= self._words[head] - self._words[tail] <= SLOTS or self._words[head] >> 62:
+                raise RingError(f"{path} is damaged: a lane of it claims more commands than it has room for")
         self._fence = MemoryFence()
 
     def _slot(self, lane: int, number: int) -> slice:
@@ -71,7 +75,7 @@ class _Mailbox:
 
 def create_mailbox(path: str | os.PathLike[str], memory_name: str | None = None) -> None:
     """Create an empty mailbox file; raises bridge.ring.NoSpace (see `bridge.ring.create_shared_file`)."""
-    create_shared_file(path, HEADER_BYTES + 2 * SLOTS * COMMAND.itemsize, memory_name)
+    create_shared_file(path, MAILBOX_BYTES, memory_name)
     with open(path, "r+b") as file:
         file.write(np.array([MAGIC, RECORD_VERSION, 1], "u8").tobytes())
 

@@ -4,7 +4,7 @@ Used for a Model (in the runtime directory and inside every log) and for preproc
 """
 
 import io
-import tokenize
+import math
 import zipfile
 from pathlib import Path
 from typing import IO
@@ -100,10 +100,12 @@ def load_arrays(
             for name, wanted in types.items():
                 if f"{name}.npy" not in present:
                     raise ModelFileError(f"{what}: has no table {name!r}; it is not a file of this kind")
-                with archive.open(f"{name}.npy") as member:
-                    array = np.lib.format.read_array(member, allow_pickle=False)
-                    # Reading to the end is what makes the archive compare its checksum.
-                    member.read()
+                entry = archive.getinfo(f"{name}.npy")
+                if entry.compress_type != zipfile.ZIP_STORED:
+                    raise ModelFileError(f"{what}: table {name!r} is compressed; such files are not written by hapticd")
+                with archive.open(entry) as member:
+                    # Read to the end, which is what makes the archive compare its checksum.
+                    array = read_npy(member.read())
                 if name == "version" and version is not None and (array.size != 1 or int(array.flat[0]) != version):
                     raise ModelFileError(
                         f"{what}: has version {array.tolist()}, this program reads version {version}; make it anew"
@@ -123,10 +125,29 @@ def load_arrays(
         NotImplementedError,
         RuntimeError,
         zipfile.BadZipFile,
-        tokenize.TokenError,  # numpy passes it on from an array's header with an odd bracket
     ) as error:
         raise ModelFileError(f"{what}: is damaged: {error}") from None
     return arrays
+
+
+def read_npy(data: bytes) -> np.ndarray:
+    """The array in the bytes of an npy file, writable. Raises ValueError unless it fills them exactly.
+
+    Its size is compared with theirs before anything is made for it.
+    """
+    file = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(file)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, by_columns, dtype = readers[version](file)
+        start = file.tell()
+        size = math.prod(shape) * dtype.itemsize
+        if dtype.hasobject or min(shape, default=0) < 0 or size != len(data) - start:
+            raise ValueError(f"a table of {size} bytes does not fit the {len(data) - start} that there are")
+        array = np.frombuffer(bytearray(data[start:]), dtype) if size else np.zeros(math.prod(shape), dtype)
+        return array.reshape(shape, order="F" if by_columns else "C")
+    except Exception as error:  # numpy passes on whatever its evaluation of a damaged header ran into
+        raise ValueError(f"not a numpy table: {error!s:.150}") from None
 
 
 def _name(source: object) -> str:

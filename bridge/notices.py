@@ -16,9 +16,21 @@ import msgpack
 import zmq
 
 from bridge.runtime import RuntimeDirectory
+from bridge.wire import WireError, unpack_map
 
 KEPT = 1000
 """Notices kept while no publisher takes them; later ones are dropped."""
+
+
+def read_notice(message: bytes) -> tuple[str, str, str, str, int, dict[str, Any]]:
+    """Source, code, text, sender, count and further facts of a notice. Raises WireError when it is none."""
+    fields = unpack_map(message, reply=True)
+    words = [fields.pop(key, None) for key in ("source", "code", "text", "sender")]
+    count = fields.pop("count", None)
+    if any(type(word) is not str for word in words) or type(count) is not int or type(fields.get("t", 0)) is not int:
+        raise WireError("malformed", "a notice has a source, a code, a text, a sender and a count")
+    source, code, text, sender = map(str, words)
+    return source, code, text, sender, count, fields
 
 
 class Notifier:

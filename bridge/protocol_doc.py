@@ -132,7 +132,11 @@ EVENT_FIELDS = (
     ("seq", "counts up by one per source; a gap shows what was lost"),
     ("tick", "number of the tick"),
     ("t", "ns, the daemon's monotonic clock"),
-    ("code", "`state_changed`, or a short word: `heartbeat`, `records_lost`, `recorder_restarted`, `disk_full` ..."),
+    (
+        "code",
+        "`state_changed`, or a short word: `heartbeat`, `records_lost`, `recorder_restarted`, `disk_full`, "
+        "`handshakes_refused` ...",
+    ),
     ("text", "one sentence"),
     ("from, from_name", "`state_changed` only: state before"),
     ("to, to_name", "`state_changed` only: state after"),
@@ -379,13 +383,16 @@ unknown is absent, never 0; NaN and infinities are refused.
 | events | PUB | SUB, subscribed to everything | state changes with reasons and notices, numbered, never decimated |
 
 Every message is one frame (a REQ socket's empty delimiter is understood on the control socket); more frames are
-refused as malformed, and a peer that sends more than 64 KiB on the device socket is disconnected. The daemon listens
-on `ipc://` by default, on loopback `tcp://` when configured so; it refuses any other address in this version.
+refused as malformed, and a peer that sends more than 64 KiB, or a subscription of 4 KiB, is disconnected. The daemon
+listens on `ipc://` by default, on loopback `tcp://` when configured so, and on any other address only with keys: then
+each of the four sockets is a CURVE server, and a client sets the daemon's public key and a key pair of its own, which
+the daemon must have on its list. Who is refused gets no answer. [access.md](access.md) tells more.
 
 **Finding a daemon.** Each daemon has a directory `BASE/NAME`, where NAME is `default` unless chosen with `--name` and
 BASE is `$HAPTICD_RUNTIME_DIR`, else `$XDG_RUNTIME_DIR/hapticd`, else `/tmp/hapticd-UID`. Its file `endpoints.json` is
-a map with the addresses `device`, `control`, `state`, `events`. The control address is enough: the reply to `hello`
-has the others.
+a map with the addresses `device`, `control`, `state`, `events`, and `server_key` when keys are needed; the same
+directory then holds a pair for programs of its user, `local.key_secret`. The control address is enough: the reply to
+`hello` has the others; there, the host 0.0.0.0 or [::] stands for the one at which control was reached.
 
 **Caps**, checked before decoding: {max_bytes} bytes a message, {max_items} entries a map or array, {max_nesting}
 levels of nesting, {max_text} bytes a text. What the daemon itself sends on control, state and events may be larger,

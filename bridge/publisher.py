@@ -17,11 +17,15 @@ import numpy as np
 import zmq
 
 from bridge import realtime
+from bridge.access import ask_judge, bind, stored_keys
 from bridge.exit_codes import ExitCode
+from bridge.keys import KeyPair
 from bridge.model_file import load_moving_bodies
+from bridge.notices import read_notice
 from bridge.ring import TICKING, RingError, RingReader
-from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, check_address, write_json
-from bridge.schema import PROTOCOL_VERSION
+from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, write_json
+from bridge.schema import PROTOCOL_VERSION, REPLY_MAX_BYTES
+from bridge.wire import WireError
 from haptics.states import EngagementState, Reason
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SOLVER, DEGRADED_SWEEP
 
@@ -32,6 +36,9 @@ EVENTS_KEPT = 10_000
 """Events kept for a subscriber that does not read; a later gap in the numbers shows what it lost."""
 
 DRAIN_S = 1.0
+
+LARGEST_SUBSCRIPTION = 4096
+"""Bytes; all that a subscriber ever sends are subscriptions, and one that sends more is disconnected."""
 
 STATE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("tick", "", "number of the tick"),
@@ -203,10 +210,20 @@ class Publisher:
     """The two PUB sockets, fed from one ring and the notices of the other processes."""
 
     def __init__(
-        self, runtime: RuntimeDirectory, endpoints: dict[str, str], publish_hz: float, body_ids: Sequence[int] = ()
+        self,
+        runtime: RuntimeDirectory,
+        endpoints: dict[str, str],
+        publish_hz: float,
+        body_ids: Sequence[int] = (),
+        keys: KeyPair | None = None,
     ) -> None:
-        """Binds; raises zmq.ZMQError when an address is taken. body_ids: of the bodies that move."""
+        """Binds; raises zmq.ZMQError when an address is taken.
+
+        body_ids: of the bodies that move. keys: guard the sockets, the supervisor deciding who gets in.
+        """
         self._context = zmq.Context(io_threads=1)
+        if keys is not None:
+            ask_judge(self._context, runtime.judge_endpoint())
         self._state = self._context.socket(zmq.PUB)
         self._state.set(zmq.SNDHWM, 8)
         self._events = self._context.socket(zmq.PUB)
@@ -214,9 +231,12 @@ class Publisher:
         self._notices = self._context.socket(zmq.PULL)
         for socket in (self._state, self._events, self._notices):
             socket.set(zmq.LINGER, 200)
-        self._state.bind(check_address(endpoints["state"]))
-        self._events.bind(check_address(endpoints["events"]))
-        self._notices.bind(check_address(runtime.notices_endpoint()))
+        for socket in (self._state, self._events):
+            socket.set(zmq.MAXMSGSIZE, LARGEST_SUBSCRIPTION)
+        self._notices.set(zmq.MAXMSGSIZE, REPLY_MAX_BYTES)
+        bind(self._state, endpoints["state"], keys, "state")
+        bind(self._events, endpoints["events"], keys, "events")
+        bind(self._notices, runtime.notices_endpoint())
         self._reader = RingReader(runtime.ring_path)
         self._body_ids = body_ids
         self._numbering = Numbering(runtime)
@@ -285,12 +305,10 @@ class Publisher:
     def _forward_notices(self) -> None:
         while True:
             try:
-                notice = msgpack.unpackb(self._notices.recv(zmq.NOBLOCK))
-                source, code, text, sender = (str(notice.pop(key)) for key in ("source", "code", "text", "sender"))
-                count = int(notice.pop("count"))
+                source, code, text, sender, count, notice = read_notice(self._notices.recv(zmq.NOBLOCK))
             except zmq.Again:
                 return
-            except (ValueError, KeyError, AttributeError, TypeError, msgpack.UnpackException):
+            except WireError:
                 self._send_notice("publisher", "bad_notice", "a notice that could not be read was dropped", {})
                 continue
             self._send_notice(source, code, text, notice, sender, count)
@@ -322,9 +340,10 @@ def main(runtime_dir: str) -> int:
     runtime = RuntimeDirectory.at(runtime_dir)
     try:
         config = json.loads(runtime.config_path.read_bytes())
-        endpoints = runtime.endpoints(config["sockets"])
+        keys = stored_keys(runtime, config)
+        endpoints = runtime.endpoints(config["sockets"], keys is not None)
         body_ids = load_moving_bodies(runtime.model_path)
-        publisher = Publisher(runtime, endpoints, float(config["rates"]["publish_hz"]), body_ids)
+        publisher = Publisher(runtime, endpoints, float(config["rates"]["publish_hz"]), body_ids, keys)
     except zmq.ZMQError as error:
         print(f"publisher: cannot listen: {error}", file=sys.stderr)
         return ExitCode.ADDRESS_IN_USE

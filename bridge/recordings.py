@@ -25,6 +25,8 @@ _CSV_POSITION = ("x", "y", "z")
 _CSV_ORIENTATION = ("qx", "qy", "qz", "qw")
 _KINDS = "ROS 1 bags (.bag), ROS 2 bags (a directory with metadata.yaml, .db3, .mcap), MCAP (.mcap) and CSV (.csv)"
 _MAX_CSV_BYTES = 1 << 30
+_LATEST_NS = 1 << 62
+"""Differences of times must not overflow."""
 
 Row = tuple[int, Sequence[float], Sequence[float]]
 """(time ns, position, orientation xyzw)"""
@@ -227,9 +229,15 @@ def read_recording(path: str | Path, *, topic: str | None = None) -> Recording:
 def _assemble(path: Path, channel: str, rows: Iterable[Row], notes: Sequence[str] = ()) -> Recording:
     """Puts times and quaternions right, and says what was done."""
     collected = list(rows)
-    times = np.array([row[0] for row in collected], dtype=np.int64)
-    positions = np.array([row[1] for row in collected], dtype=float).reshape(-1, 3)
-    orientations = np.array([row[2] for row in collected], dtype=float).reshape(-1, 4)
+    try:
+        times = np.array([row[0] for row in collected], dtype=np.int64)
+        positions = np.array([row[1] for row in collected], dtype=float).reshape(-1, 3)
+        orientations = np.array([row[2] for row in collected], dtype=float).reshape(-1, 4)
+    except (ValueError, TypeError, OverflowError) as error:
+        text = f"{path}: `{channel}` holds a time or pose that is none, or out of range: {error!s:.150}"
+        raise RecordingError(text) from None
+    if len(times) and not (times.min() > -_LATEST_NS and times.max() < _LATEST_NS):
+        raise RecordingError(f"{path}: `{channel}` holds a time out of range; times are ns within 290 years of 0")
     repairs = list(notes)
 
     def keep(good: np.ndarray, reason: str) -> None:
@@ -240,6 +248,7 @@ def _assemble(path: Path, channel: str, rows: Iterable[Row], notes: Sequence[str
             times, positions, orientations = times[good], positions[good], orientations[good]
 
     keep(np.isfinite(positions).all(axis=1) & np.isfinite(orientations).all(axis=1), "a number is NaN or infinite")
+    keep((np.abs(orientations) < 1e100).all(axis=1), "a quaternion is beyond all measure")
     norms = np.linalg.norm(orientations, axis=1)
     keep(norms > 0.5, "the quaternion is (nearly) zero")
     if (np.diff(times) < 0).any():
@@ -366,9 +375,9 @@ def _damaged(path: Path, error: Exception) -> str:
 
 
 def _read_mcap(path: Path, topic: str | None) -> Recording:
-    from mcap.reader import NonSeekingReader
+    from bridge.log.chunks import messages_of
 
-    # The non-seeking reader needs no index, so a file that was cut off is read up to there.
+    # Read from the front, without the index, so a file that was cut off is read up to there.
     readers: dict[int, tuple[str, Callable[[Any], Row | None] | None]] = {}
     rows: dict[str, list[Row]] = {}
     recorded: dict[str, list[int]] = {}
@@ -377,7 +386,7 @@ def _read_mcap(path: Path, topic: str | None) -> Recording:
     notes = []
     with path.open("rb") as stream:
         try:
-            for schema, channel, message in NonSeekingReader(stream).iter_messages(log_time_order=False):
+            for schema, channel, message in messages_of(stream, path.stat().st_size):
                 if channel.id not in readers:
                     decode = _mcap_decoder(path, schema, channel)
                     readers[channel.id] = (channel.topic, decode)
@@ -480,7 +489,10 @@ def _csv_rows(path: Path, text: str) -> Iterator[Row]:
     numbered = ((n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#"))
     header: list[str] | None = None
     for number, line in numbered:
-        cells = [cell.strip() for cell in next(csv.reader(io.StringIO(line)))]
+        try:
+            cells = [cell.strip() for cell in next(csv.reader(io.StringIO(line)))]
+        except (csv.Error, StopIteration) as error:
+            raise RecordingError(f"{path}, line {number}: not a line of CSV: {error}") from None
         if header is None:
             header = [cell.lower() for cell in cells]
             _check_header(path, header)

@@ -67,24 +67,36 @@ def base_directory() -> Path:
     return Path(f"/tmp/hapticd-{os.getuid()}")
 
 
-def check_address(endpoint: str) -> str:
+def check_address(endpoint: str, guarded: bool = False) -> str:
     """Return `endpoint` unchanged when it is ipc or loopback TCP; raise AddressRefused otherwise.
 
-    Every socket of the daemon passes here before it is bound: forces are never offered to a network by accident.
+    guarded: keys decide who gets in, so any TCP address will do. Every socket of the daemon passes here before it is
+    bound: forces are never offered to a network by accident.
     """
     if endpoint.startswith("ipc://"):
         return endpoint
     if endpoint.startswith("tcp://"):
         host = endpoint[len("tcp://") :].rpartition(":")[0].strip("[]")
         try:
-            if host == "localhost" or ipaddress.ip_address(host).is_loopback:
+            if host == "localhost" or ipaddress.ip_address(host).is_loopback or guarded:
                 return endpoint
         except ValueError:
             pass
         raise AddressRefused(
-            f"refused to bind {endpoint}: only loopback addresses (127.0.0.1, ::1, localhost) and ipc are allowed"
+            f"refused to bind {endpoint}: the host must be an IP address of this machine or localhost"
+            if guarded
+            else f"refused to bind {endpoint}: only loopback addresses (127.0.0.1, ::1, localhost) and ipc are allowed "
+            "without keys; `hapticd keys` makes them and [access] names them"
         )
     raise AddressRefused(f"refused to bind {endpoint}: only ipc:// and loopback tcp:// addresses are allowed")
+
+
+def reachable(endpoint: str, host: str = "127.0.0.1") -> str:
+    """Where to connect for an address that was bound: a host that stands for all of a machine gives way to `host`."""
+    bound, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+    if not endpoint.startswith("tcp://") or bound not in ("0.0.0.0", "[::]"):
+        return endpoint
+    return f"tcp://{host}:{port}"
 
 
 class Lock:
@@ -146,6 +158,8 @@ class RuntimeDirectory:
     mailbox_path = property(lambda self: self.path / "mailbox")
     lock_path = property(lambda self: self.path / "lock")
     numbering_path = property(lambda self: self.path / "numbering.json")
+    keys_link = property(lambda self: self.path / "keys.path")
+    local_keys_path = property(lambda self: self.path / "local.key_secret")
 
     def create(self) -> "RuntimeDirectory":
         """Make the directory, private to the user; RuntimeDirectoryError when somebody else could write in it."""
@@ -213,11 +227,11 @@ class RuntimeDirectory:
             )
         return f"ipc://{path}"
 
-    def endpoints(self, sockets: Any = None) -> dict[str, str]:
+    def endpoints(self, sockets: Any = None, guarded: bool = False) -> dict[str, str]:
         """Addresses ``{"device", "control", "state", "events"}``.
 
-        `sockets`: the `[sockets]` section, as the Config object or as a mapping; None means ipc. Raises
-        AddressRefused for a host that is not loopback.
+        `sockets`: the `[sockets]` section, as the Config object or as a mapping; None means ipc. guarded: by keys.
+        Raises AddressRefused for a host that is not loopback, unless it is guarded.
         """
         section = dict(sockets) if isinstance(sockets, Mapping) else sockets.model_dump() if sockets is not None else {}
         if section.get("transport", "ipc") == "ipc":
@@ -225,15 +239,23 @@ class RuntimeDirectory:
         host = section["host"]
         if ":" in host:
             host = f"[{host}]"
-        return {socket: check_address(f"tcp://{host}:{section['port'] + i}") for i, socket in enumerate(SOCKETS)}
+        return {
+            socket: check_address(f"tcp://{host}:{section['port'] + i}", guarded) for i, socket in enumerate(SOCKETS)
+        }
+
+    def judge_endpoint(self) -> str:
+        """Where processes of the daemon ask whether a key may come in (the supervisor answers)."""
+        return self.ipc("judge")
 
     def notices_endpoint(self) -> str:
         """Where processes of the daemon send their notices (the publisher listens)."""
         return self.ipc("notices")
 
-    def write_endpoints(self, endpoints: Mapping[str, str]) -> None:
-        """Tell clients where the sockets are and who serves them."""
-        write_json(self.endpoints_path, {**endpoints, "pid": os.getpid(), "name": self.name})
+    def write_endpoints(self, endpoints: Mapping[str, str], server_key: str | None = None) -> None:
+        """Tell clients where the sockets are and who serves them; server_key: its public key, when keys guard them."""
+        found: dict[str, Any] = {socket: reachable(endpoint) for socket, endpoint in endpoints.items()}
+        found |= {"pid": os.getpid(), "name": self.name}
+        write_json(self.endpoints_path, found if server_key is None else {**found, "server_key": server_key})
 
     def read_endpoints(self) -> dict[str, str]:
         """Addresses of the running daemon; RuntimeDirectoryError when none runs under this name."""
@@ -246,6 +268,14 @@ class RuntimeDirectory:
             return {socket: found[socket] for socket in SOCKETS}
         except (OSError, ValueError, KeyError) as error:
             raise RuntimeDirectoryError(f"the daemon named {self.name!r} is still starting; try again") from error
+
+    def server_key(self) -> str | None:
+        """Public key of the running daemon; None when its sockets need none."""
+        try:
+            found = json.loads(self.endpoints_path.read_bytes()).get("server_key")
+        except (OSError, ValueError, AttributeError):
+            return None
+        return found if isinstance(found, str) else None
 
     def shared_name(self, kind: str) -> str:
         """File name in /dev/shm of this daemon's `kind` (``ring``, ``mailbox``): unique per user and directory."""

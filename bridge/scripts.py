@@ -35,7 +35,6 @@ within_deg = 1.0       # play: by how much it may be off, from the least to the 
 """
 
 import math
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +43,7 @@ import numpy as np
 
 from bridge.recordings import RecordingError
 from haptics.guided import Misjudgement, Step
+from haptics.toml_text import parse_toml
 
 STEP_KEYS = ("to", "by", "seconds", "orientation", "turn_deg", "until_force", "until_moved", "search")
 GUIDED_KEYS = ("by", "turn_deg", "until_force", "until_moved", "search")
@@ -110,11 +110,11 @@ def read_script(path: str | Path) -> Script:
     """Read a script; RecordingError, with the file and the place, when it cannot be one."""
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = parse_toml(path.read_bytes())
     except FileNotFoundError:
         raise RecordingError(f"{path}: no such file; a script is a TOML or CSV file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecordingError(f"{path}: not a TOML file: {error}") from None
+    except ValueError as error:
+        raise RecordingError(f"{path}: not a TOML file: it {error}") from None
     steps = content.get("step")
     if not set(content) <= {"step", "hand", "goal", "ratio"} or not isinstance(steps, list) or not steps:
         raise RecordingError(

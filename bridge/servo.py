@@ -17,10 +17,12 @@ from typing import Any
 import zmq
 
 from bridge import realtime
+from bridge.access import ask_judge, bind, stored_keys
 from bridge.exit_codes import ExitCode
+from bridge.keys import KeyPair
 from bridge.mailbox import CommandReader
 from bridge.ring import ENDED, TICKING, WARM, RingError, RingWriter
-from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, check_address, read_assembly
+from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, read_assembly
 from bridge.servo_loop import Servo
 
 LARGEST_MESSAGE = 1 << 16
@@ -76,16 +78,21 @@ def say(event: str, **data: Any) -> None:
         pass
 
 
-def open_socket(endpoint: str) -> zmq.Socket:
-    """The device socket, listening on ``endpoint``. Raises zmq.ZMQError, RuntimeDirectoryError."""
+def open_socket(endpoint: str, keys: KeyPair | None = None, judge: str = "") -> zmq.Socket:
+    """The device socket, listening on ``endpoint``. Raises zmq.ZMQError, RuntimeDirectoryError.
+
+    keys: guard it, asking at the address ``judge`` who gets in.
+    """
     context = zmq.Context(io_threads=1)
+    if keys is not None:
+        ask_judge(context, judge)
     socket = context.socket(zmq.ROUTER)
     socket.set(zmq.LINGER, 50)
     socket.set(zmq.ROUTER_MANDATORY, 1)
     socket.set(zmq.RCVHWM, QUEUED_MESSAGES)
     socket.set(zmq.SNDHWM, QUEUED_RENDERS)
     socket.set(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
-    socket.bind(check_address(endpoint))
+    bind(socket, endpoint, keys, "device")
     return socket
 
 
@@ -116,7 +123,8 @@ def main(runtime_dir: str) -> int:
         ring = RingWriter.attach(runtime.ring_path)
         commands = CommandReader(runtime.mailbox_path)
         stored = read_assembly(runtime)
-        endpoint = runtime.endpoints(stored.config["sockets"])["device"]
+        keys = stored_keys(runtime, stored.config)
+        endpoint = runtime.endpoints(stored.config["sockets"], keys is not None)["device"]
     except (RingError, RuntimeDirectoryError, OSError, ValueError, KeyError) as error:
         print(f"servo: {error}", file=sys.stderr)
         return ExitCode.SERVO_START
@@ -135,7 +143,7 @@ def main(runtime_dir: str) -> int:
         # Before the socket: the thread that moves its bytes inherits the scheduler, and must stay free of our core.
         statements.append(realtime.request_fifo())
     try:
-        socket = open_socket(endpoint)
+        socket = open_socket(endpoint, keys, runtime.judge_endpoint())
     except (zmq.ZMQError, RuntimeDirectoryError) as error:
         print(f"servo: cannot listen on {endpoint}: {error}", file=sys.stderr)
         return ExitCode.ADDRESS_IN_USE

@@ -19,9 +19,11 @@ from typing import Any
 
 import zmq
 
+from bridge.access import LOCAL, Judge, load_access
 from bridge.children import Child, Helper, describe_status, python_module
 from bridge.control import Control, Facts, listen
 from bridge.exit_codes import ExitCode
+from bridge.keys import KeysError, new_pair, write_pair
 from bridge.mailbox import CommandWriter, create_mailbox, find_orphans
 from bridge.notices import Notifier
 from bridge.ring import (
@@ -48,6 +50,9 @@ RAMP_TIMEOUT_S = 3.0
 
 RECORDER_TIMEOUT_S = 15.0
 HELPER_STOP_S = 2.0
+
+REFUSALS_EVERY_S = 5.0
+"""Between two notices about peers that were refused: one who keeps on knocking shall not fill the log."""
 
 IDLE_POLL_MS = 20
 BUSY_POLL_MS = 1
@@ -153,7 +158,10 @@ class Daemon:
         self.viewer = viewer
         self.on_progress = on_progress
         self.on_message = on_message
-        self.endpoints = runtime.endpoints(assembly.config.sockets)
+        self.access = load_access(assembly.config.access, getattr(assembly, "base_directory", "") or ".")
+        self.endpoints = runtime.endpoints(assembly.config.sockets, self.access is not None)
+        self._keys = None if self.access is None else self.access.keys
+        self.judge: Judge | None = None
         self.statements: list[dict[str, Any]] = []
         self.summary: dict[str, Any] = {}
         self.helpers: dict[str, Helper] = {}
@@ -168,6 +176,8 @@ class Daemon:
         self._poller = zmq.Poller()
         self.end_asked = ""
         """Why the daemon was asked to end; empty while it was not."""
+        self._untold = 0
+        self._tell_again = 0.0
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -176,7 +186,10 @@ class Daemon:
         runtime = self.runtime
         try:
             check_ports_free(self.endpoints)
-            self._socket = listen(self._context, self.endpoints["control"])
+            self._open_judge()
+            self._socket = listen(self._context, self.endpoints["control"], self._keys)
+        except KeysError as error:
+            raise _Failure(ExitCode.CONFIG, str(error)) from error
         except (OSError, zmq.ZMQError) as error:
             raise _Failure(ExitCode.ADDRESS_IN_USE, getattr(error, "strerror", None) or str(error)) from error
         try:
@@ -210,6 +223,8 @@ class Daemon:
             self.reader,
             self.processes,
         )
+        if self.judge is not None:
+            self.judge.watch(self._socket)
         self.servo = Child("servo", python_module("bridge.servo", str(runtime.path)), runtime)
         self._add("publisher", lambda _: python_module("bridge.publisher", str(runtime.path)))
         if self.log is not None:
@@ -225,10 +240,39 @@ class Daemon:
         if self.viewer is not None:
             viewer = list(self.viewer)
             self._add("viewer", lambda _: viewer, once_done=True)
-        runtime.write_endpoints(self.endpoints)
+        runtime.write_endpoints(self.endpoints, None if self._keys is None else self._keys.public.decode())
         self._poller.register(self._socket, zmq.POLLIN)
+        if self.judge is not None:
+            self._poller.register(self.judge.socket, zmq.POLLIN)
         self._poller.register(self.servo.descriptor, zmq.POLLIN)
         self.tell("supervisor_started", f"daemon {runtime.name!r} is up", pid=os.getpid())
+
+    def _open_judge(self) -> None:
+        """Keys for the programs of this user, and who decides on everybody's; nothing without an ``[access]``."""
+        runtime = self.runtime
+        for left in (runtime.local_keys_path, runtime.keys_link):
+            left.unlink(missing_ok=True)
+        if self.access is None:
+            return
+        local = new_pair()
+        write_pair(runtime.local_keys_path, LOCAL, local)
+        runtime.keys_link.write_text(str(self.access.keys_path))
+        self.judge = Judge(self._context, runtime.judge_endpoint(), self.access.allow_path, local.public)
+
+    def _admit(self) -> None:
+        """Let the judge answer, and tell at times of those who were refused."""
+        judge, control = self.judge, self.control
+        if judge is None or control is None:
+            return
+        judge.step()
+        new = judge.refused - (control.refused_handshakes or 0)
+        self._untold += new
+        control.refused_handshakes = judge.refused
+        if self._untold and time.monotonic() >= self._tell_again:
+            self._tell_again = time.monotonic() + REFUSALS_EVERY_S
+            text = f"{self._untold} refused at the sockets; the last one: {judge.last_refusal}"
+            self.tell("handshakes_refused", text, refused=self._untold, total=judge.refused)
+            self._untold = 0
 
     def _add(self, name: str, command: Callable[[int], list[str]], once_done: bool = False) -> None:
         self.helpers[name] = Helper(name, command, self.runtime, once_done)
@@ -239,6 +283,7 @@ class Daemon:
 
     def _pause(self) -> None:
         self._beat()
+        self._admit()
         if self.end_asked:
             raise _Failure(ExitCode.OK, self.end_asked)
         time.sleep(0.005)
@@ -322,6 +367,7 @@ class Daemon:
         while True:
             self._poller.poll(BUSY_POLL_MS if self.control.waiting else IDLE_POLL_MS)
             self._beat()
+            self._admit()
             self.control.step()
             self.servo.read_messages()
             status = self.servo.poll()
@@ -362,6 +408,7 @@ class Daemon:
             deadline = time.monotonic() + RAMP_TIMEOUT_S
             while time.monotonic() < deadline:
                 self._beat()
+                self._admit()
                 self.control.step()
                 self.servo.read_messages()
                 status = self.servo.poll()
@@ -377,8 +424,8 @@ class Daemon:
 
     def stop(self) -> None:
         """Stop what still runs, servo first, and remove what only a running daemon has."""
-        with contextlib.suppress(FileNotFoundError):
-            self.runtime.endpoints_path.unlink()
+        for path in (self.runtime.endpoints_path, self.runtime.local_keys_path, self.runtime.keys_link):
+            path.unlink(missing_ok=True)
         if self.servo is not None:
             if self.servo.poll() is None:
                 self.servo.send(signal.SIGTERM)
@@ -403,6 +450,8 @@ class Daemon:
             self.notifier.close()
         if self._socket is not None:
             self._socket.close()
+        if self.judge is not None:
+            self.judge.close()
         self._context.term()
         for part in (self.reader, self.mailbox, self.ring):
             if part is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import tomllib
+import sys
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from haptics.degrees import DRIVEN, SENSED
+from haptics.toml_text import parse_toml
 
 CARD_DIRECTORY = Path(__file__).resolve().parent.parent / "configs" / "devices"
 """The project's own cards, which are installed beside the packages."""
@@ -25,6 +26,9 @@ class CardError(ValueError):
 
 DEFAULT_AXIS = (0.0, 0.0, -1.0)
 """A handle that hangs down in its zero orientation, as tools in the configurations here do."""
+
+_LARGEST = sys.float_info.max
+"""NaN is not below it, nor an integer that no float64 holds."""
 
 DIRECTIONS = {
     "right": (1, 0, 0),
@@ -228,13 +232,11 @@ def _typed(key: str, value: Any) -> Any:
 
 def _read(path: Path) -> DeviceCard:
     try:
-        values = tomllib.loads(path.read_bytes().decode("utf-8"))
+        values = parse_toml(path.read_bytes())
     except OSError as error:
         raise CardError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise CardError(f"{path}: is not UTF-8 text; a device card is a TOML file") from error
-    except tomllib.TOMLDecodeError as error:
-        raise CardError(f"{path}: is not valid TOML: {error}") from error
+    except ValueError as error:
+        raise CardError(f"{path}: {error}") from None
     return card_from_dict(values, str(path))
 
 
@@ -246,7 +248,7 @@ def _check(where: str, key: str, value: Any) -> None:
     elif key in _ROWS:
         good = isinstance(value, list | tuple) and len(value) == 3 and _good_row(key, value)
     else:
-        good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
         good = good and (value >= 0 if key in _MAY_BE_ZERO else value > 0)
     if not good:
         raise CardError(f"{where}: {key} = {value!r} will not do; {_wanted(key)} is needed")
@@ -258,7 +260,9 @@ def _good_row(key: str, value: Sequence[Any]) -> bool:
             return False
         (a, b, c), (d, e, f), (g, h, i) = (DIRECTIONS[each] for each in value)
         return a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g) == 1
-    if not all(isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each) for each in value):
+    if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in value):
+        return False
+    if not all(abs(each) <= _LARGEST for each in value):
         return False
     return abs(math.hypot(*value) - 1.0) <= 1e-3 if key == "axis" else all(each > 0 for each in value)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import typer
 
-from bridge.cli import collision, hands, logs, machine, running
+from bridge.cli import collision, hands, keys, logs, machine, running
 from bridge.cli.errors import guarded
 
 RUN = "Run and feel"
@@ -49,6 +49,16 @@ HANDS: dict[str, Callable[..., int]] = {
 }
 """``hapticd hand NAME``."""
 
+KEYS: dict[str, Callable[..., int]] = {
+    "server": keys.server,
+    "client": keys.client,
+    "allow": keys.allow,
+    "revoke": keys.revoke,
+    "list": keys.list_keys,
+    "show": keys.show,
+}
+"""``hapticd keys NAME``."""
+
 
 def _application() -> typer.Typer:
     application = typer.Typer(
@@ -73,6 +83,14 @@ def _application() -> typer.Typer:
     for name, function in HANDS.items():
         hand.command(name)(guarded(function))
     application.add_typer(hand, name="hand", rich_help_panel=RUN)
+    own = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        help="Make and list the keys with which other machines may feel a daemon here.",
+    )
+    for name, function in KEYS.items():
+        own.command(name)(guarded(function))
+    application.add_typer(own, name="keys", rich_help_panel="Scene and machine")
     return application
 
 

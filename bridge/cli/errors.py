@@ -13,6 +13,8 @@ from bridge.exit_codes import ExitCode
 CODES = {
     "bridge.config.ConfigError": ExitCode.CONFIG,
     "haptics.cards.CardError": ExitCode.CONFIG,
+    "bridge.access.AccessError": ExitCode.CONFIG,
+    "bridge.keys.KeysError": ExitCode.INPUT,
     "bridge.scene.errors.SceneError": ExitCode.INPUT,
     "bridge.log.reader.LogError": ExitCode.INPUT,
     "bridge.recordings.RecordingError": ExitCode.INPUT,

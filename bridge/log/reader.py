@@ -23,7 +23,6 @@ from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, Chunk, Header, McapRecord, Message, Metadata
-from mcap.stream_reader import breakup_chunk
 
 from bridge.log.channels import (
     BODIES_METADATA,
@@ -37,6 +36,8 @@ from bridge.log.channels import (
     message_times_ns,
     ticks_of,
 )
+from bridge.log.chunks import records_in
+from bridge.model_file import read_npy
 from haptics.tables import BODY_SAMPLE, RECORD, RECORD_VERSION, SETTINGS, record_type
 from rtcore.model import Model
 from rtcore.tables import BUDGET
@@ -45,6 +46,9 @@ MAGIC = b"\x89MCAP0\r\n"
 _FRAME = struct.Struct("<BQ")
 _MAX_RECORD = 1 << 31
 """No record of a log comes near this; a larger length is damage."""
+
+_MAX_BODIES = 1 << 20
+"""More bodies than any scene can have."""
 
 _DATA_KINDS = frozenset({Opcode.CHUNK, Opcode.MESSAGE_INDEX, Opcode.ATTACHMENT, Opcode.METADATA, Opcode.DATA_END})
 """What may stand between the header and the end of the data; a summary follows, which repeats what is there."""
@@ -206,7 +210,7 @@ class LogReader:
         try:
             ids = tuple(int(number) for number in metadata["ids"].split(","))
             every = int(metadata["every"])
-            if list(ids) != sorted(set(ids)) or ids[0] < 0 or every < 1:
+            if list(ids) != sorted(set(ids)) or ids[0] < 0 or ids[-1] >= _MAX_BODIES or every < 1:
                 raise ValueError
         except (KeyError, ValueError):
             raise LogError(f"{self.path} does not tell which bodies move: its metadata {metadata} cannot be") from None
@@ -253,7 +257,7 @@ class LogReader:
     def _json(self, name: str) -> dict[str, Any]:
         try:
             value = json.loads(self.attachment(name))
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
             raise LogError(f"the attachment {name} of {self.path} is not a JSON object")
@@ -262,8 +266,8 @@ class LogReader:
     def _table(self, name: str, dtype: np.dtype) -> np.ndarray:
         data = self.attachment(name)
         try:
-            table = np.load(io.BytesIO(data), allow_pickle=False)
-        except (ValueError, OSError, EOFError):
+            table = read_npy(data)
+        except ValueError:
             raise LogError(f"the attachment {name} of {self.path} is not a numpy table") from None
         if table.dtype == np.uint8 and table.nbytes == dtype.itemsize:  # written as bytes, so that padding survives
             table = table.reshape(-1).view(dtype)
@@ -365,7 +369,7 @@ class LogReader:
                 file.seek(span.offset)
                 data = file.read(span.length)
                 try:
-                    content = breakup_chunk(Chunk.read(_stream(data)), validate_crc=True)
+                    content = records_in(Chunk.read(_stream(data)), validate=True)
                 except Exception:  # decompressors raise types of their own; any of them means damage
                     self._stop(f"is damaged at byte {span.offset}: a chunk cannot be unpacked")
                     return

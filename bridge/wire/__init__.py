@@ -7,7 +7,7 @@ changes nothing, a control message that breaks one raises :class:`WireError`.
 
 from bridge.wire import renders, samples
 from bridge.wire.layout import HEADER_FIELDS, PRESENT_BITS, RENDER_STRUCT, SAMPLE_STRUCT, Vector, WireError
-from bridge.wire.maps import pack_control, unpack_control
+from bridge.wire.maps import pack_control, unpack_control, unpack_map
 from bridge.wire.renders import Render, decode_render, encode_render
 from bridge.wire.samples import OptionalFields, decode_sample, encode_sample, sample_is_struct
 
@@ -27,6 +27,7 @@ __all__ = [
     "pack_control",
     "sample_is_struct",
     "unpack_control",
+    "unpack_map",
     "warm_up",
 ]
 

@@ -117,12 +117,8 @@ def pack_control(fields: Mapping[str, Any]) -> bytes:
     return message
 
 
-def unpack_control(message: bytes, *, reply: bool = False) -> dict[str, Any]:
-    """Unpacks a map of the control, state or events socket after checking its caps on the bytes.
-
-    ``reply`` selects the wider caps of what a daemon sends (lists of bodies, tick records). Raises WireError with a
-    code of ``too_large too_deep malformed not_finite version``; its ``request_id`` is set when the map could be read.
-    """
+def unpack_map(message: bytes, *, reply: bool = False) -> dict[str, Any]:
+    """Unpacks a msgpack map of any content after checking its caps on the bytes, as :func:`unpack_control`."""
     max_bytes, max_items, max_nesting, max_text = _REPLY_CAPS if reply else _REQUEST_CAPS
     if len(message) > max_bytes:
         raise WireError("too_large", f"a message of {len(message)} bytes is longer than the {max_bytes} allowed")
@@ -135,6 +131,16 @@ def unpack_control(message: bytes, *, reply: bool = False) -> dict[str, Any]:
         raise WireError("malformed", f"not a msgpack map: {error}") from None
     if type(fields) is not dict:
         raise WireError("malformed", f"the message is a {type(fields).__name__}, a map was expected")
+    return fields
+
+
+def unpack_control(message: bytes, *, reply: bool = False) -> dict[str, Any]:
+    """Unpacks a map of the control, state or events socket after checking its caps on the bytes.
+
+    ``reply`` selects the wider caps of what a daemon sends (lists of bodies, tick records). Raises WireError with a
+    code of ``too_large too_deep malformed not_finite version``; its ``request_id`` is set when the map could be read.
+    """
+    fields = unpack_map(message, reply=reply)
     request_id = fields.get("id")
     if type(request_id) is not int:
         request_id = None

@@ -1,5 +1,7 @@
 """Renders: what the device shall do and be told after a tick, servo to client, in both encodings."""
 
+import math
+import reprlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +9,15 @@ import msgpack
 import numpy as np
 from numba import njit
 
-from bridge.schema import KIND_RENDER, MAX_MESSAGE_BYTES, PROTOCOL_VERSION, RENDER_FIELDS, STRUCT_MARK
+from bridge.schema import (
+    KIND_RENDER,
+    MAX_ITEMS,
+    MAX_MESSAGE_BYTES,
+    MAX_TEXT,
+    PROTOCOL_VERSION,
+    RENDER_FIELDS,
+    STRUCT_MARK,
+)
 from bridge.wire.layout import MARK, RENDER_PACKER, RENDER_STRUCT, WireError
 from haptics.states import EngagementState, Reason
 from haptics.tables import RECORD
@@ -163,6 +173,19 @@ _STATES: dict[int, int] = {int(state): state for state in EngagementState}
 _REASONS: dict[int, int] = {int(reason): reason for reason in Reason}
 
 
+_RANGES = {"u1": (0, 255), "u8": (0, (1 << 64) - 1), "i8": (-(1 << 63), (1 << 63) - 1)}
+_CAPS = {"max_array_len": MAX_ITEMS, "max_map_len": MAX_ITEMS, "max_str_len": MAX_TEXT}
+_CAPS |= {"max_bin_len": 0, "max_ext_len": 0}
+"""What a map may claim to hold before anything is made for it; its depth is bounded by the decoder's own stack."""
+
+
+def _each_once(pairs: list[tuple[Any, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise WireError("malformed", "a key stands twice in a map")
+    return fields
+
+
 def decode_render(message: bytes) -> Render:
     """Decodes a render message (either encoding). Raises WireError when it is not one."""
     if message[:1] == MARK:
@@ -171,6 +194,10 @@ def decode_render(message: bytes) -> Render:
         if len(message) != RENDER_PACKER.size or message[2] != KIND_RENDER:
             raise WireError("malformed", f"{len(message)} bytes came, a render struct has {RENDER_PACKER.size}")
         n = RENDER_PACKER.unpack(message)
+        if n[3] != 0 or n[4] != 0:
+            raise WireError("malformed", f"flags {n[3]} and present bits {n[4]:#x} of a render are 0 in this version")
+        if not (all(map(math.isfinite, n[9:46])) and math.isfinite(n[47])):
+            raise WireError("not_finite", "a number of the render is NaN or infinite")
         return Render(
             n[5], n[6], n[7], n[8], n[9:15], n[15:18], n[18:22], n[22:28], n[28:34], n[34:40], n[40:46],
             n[46], n[47], _STATES.get(n[48], n[48]), _REASONS.get(n[49], n[49]), n[50], n[51],
@@ -178,20 +205,28 @@ def decode_render(message: bytes) -> Render:
     if len(message) > MAX_MESSAGE_BYTES:
         raise WireError("too_large", f"a render of {len(message)} bytes is longer than the {MAX_MESSAGE_BYTES} allowed")
     try:
-        fields = msgpack.unpackb(message)  # its cost is bounded by the length of the message
+        fields = msgpack.unpackb(message, object_pairs_hook=_each_once, **_CAPS)
+    except WireError:
+        raise
     except (ValueError, TypeError) as error:
         raise WireError("malformed", f"not a msgpack map: {error}") from None
     if type(fields) is not dict or fields.get("v") != PROTOCOL_VERSION or fields.get("kind") != KIND_RENDER:
-        raise WireError("malformed", f"not a map with `v` {PROTOCOL_VERSION} and `kind` {KIND_RENDER}: {fields!r:.80}")
+        raise WireError("malformed", f"not a map with `v` {PROTOCOL_VERSION} and `kind` {KIND_RENDER}")
     values: dict[str, Any] = {}
     for field in RENDER_FIELDS:
-        value = fields.get(field.name)
+        value: Any = fields.get(field.name)
         number = (int, float) if field.kind == "f8" else (int,)
         items = value if field.count > 1 else [value]
         if type(items) is not list or len(items) != field.count or any(type(item) not in number for item in items):
-            raise WireError("malformed", f"`{field.name}` of a render is {field.count} number(s), not {value!r:.60}")
+            raise WireError(
+                "malformed", f"`{field.name}` of a render is {field.count} number(s), not {reprlib.repr(value)}"
+            )
         if field.kind == "f8":
             items = [float(item) for item in items]
+            if not all(math.isfinite(item) for item in items):
+                raise WireError("not_finite", f"`{field.name}` of the render is not finite")
+        elif not all(_RANGES[field.kind][0] <= item <= _RANGES[field.kind][1] for item in items):
+            raise WireError("malformed", f"`{field.name}` of a render is out of range: {reprlib.repr(value)}")
         values[field.name] = tuple(items) if field.count > 1 else items[0]
     values["state"] = _STATES.get(values["state"], values["state"])
     values["reason"] = _REASONS.get(values["reason"], values["reason"])

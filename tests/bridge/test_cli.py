@@ -22,6 +22,12 @@ COMMANDS = [
     ["snapshot"],
     ["inspect"],
     ["ccd"],
+    ["keys", "server"],
+    ["keys", "client"],
+    ["keys", "allow"],
+    ["keys", "revoke"],
+    ["keys", "list"],
+    ["keys", "show"],
     ["schema"],
     ["doctor"],
     ["status"],
@@ -48,6 +54,7 @@ def test_every_command_explains_itself_with_an_example(hapticd, command):
 
 def test_the_help_lists_every_command(hapticd):
     text = hapticd("--help").stdout + hapticd("hand", "--help").stdout
+    text += hapticd("keys", "--help").stdout
     assert [c for c in COMMANDS if c[-1] not in text] == []
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge import doctor
+from bridge import doctor, keys
 from bridge.realtime import Statement
 from bridge.runtime import RuntimeDirectory
 
@@ -12,11 +12,21 @@ from bridge.runtime import RuntimeDirectory
 def test_every_row_has_a_finding_and_trouble_has_advice(monkeypatch, tmp_path):
     monkeypatch.setenv("HAPTICD_RUNTIME_DIR", str(tmp_path))
     checks = doctor.examine(0.1)
-    assert len({check.name for check in checks}) == len(checks) == 13
+    assert len({check.name for check in checks}) == len(checks) == 14
     for check in checks:
         assert check.status in (doctor.OK, doctor.WARN, doctor.BAD)
         assert check.finding
         assert check.advice or check.status == doctor.OK
+
+
+def test_keys_that_others_can_read_are_bad(monkeypatch, tmp_path):
+    monkeypatch.setenv("HAPTICD_KEYS_DIR", str(tmp_path / "k"))
+    assert doctor.check_keys().status == doctor.OK
+    keys.make_pair(tmp_path / "k", "server")
+    assert doctor.check_keys().figures == {"pairs": 1, "clients": 0}
+    (tmp_path / "k" / "server.key_secret").chmod(0o644)
+    found = doctor.check_keys()
+    assert found.status == doctor.BAD and "can be read by others" in found.finding and "chmod 600" in found.advice
 
 
 def test_lateness_row_carries_its_figures():

@@ -15,6 +15,7 @@ MODULES = (
     "feel",
     "reexec",
     "faults",
+    "fuzz",
     "ccd_queries",
     "ccd_scene",
     "ccd_ablations",

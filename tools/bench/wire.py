@@ -1,4 +1,4 @@
-"""From sample to render and back, beside an echo of the same size."""
+"""From sample to render and back, beside an echo of the same size; over tcp also with keys."""
 
 import argparse
 import tempfile
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import zmq
 
+from bridge import keys
 from bridge.client import Client
 from bridge.wire import encode_sample
 from tools.bench.bare import start_echo
@@ -54,7 +55,13 @@ def _echo(address: str, count: int) -> np.ndarray:
 def _daemon(config: Path, transport: str, count: int) -> np.ndarray:
     with tempfile.TemporaryDirectory() as directory:
         variant = Path(directory) / config.name
-        variant.write_text(f'{config.read_text()}\n[sockets]\ntransport = "{transport}"\nport = {TCP_PORT}\n')
+        kind = "ipc" if transport == "ipc" else "tcp"
+        extra = f'\n[sockets]\ntransport = "{kind}"\nport = {TCP_PORT}\n'
+        if transport == "keys":
+            keys.make_pair(Path(directory), keys.SERVER)
+            keys.write_allowed(Path(directory) / keys.ALLOWED, {})
+            extra += f'[access]\nkeys = "{keys.SERVER}{keys.SECRET_SUFFIX}"\nallow = "{keys.ALLOWED}"\n'
+        variant.write_text(config.read_text() + extra)
         with Daemon(variant, "--clocking", "triggered") as daemon:
             daemon.wait_ready()
             with Client(daemon.name) as client:
@@ -67,7 +74,7 @@ def _daemon(config: Path, transport: str, count: int) -> np.ndarray:
 def run(arguments: argparse.Namespace, progress: Progress) -> Result:
     figures: dict = {}
     ok = True
-    for transport in ("ipc", "tcp"):
+    for transport in ("ipc", "tcp", "keys"):
         with tempfile.TemporaryDirectory() as directory:
             address = f"ipc://{directory}/echo" if transport == "ipc" else f"tcp://127.0.0.1:{ECHO_PORT}"
             progress(f"{transport}: echo")
@@ -81,13 +88,13 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
             "over_echo_us": {key: round(value - percentiles(echo)[key], 3) for key, value in percentiles(rtt).items()},
         }
         ok = ok and measured["over_echo_us"]["p50"] <= 300.0
-        figures |= measured if transport == "ipc" else {"tcp": measured}
+        figures |= measured if transport == "ipc" else {transport: measured}
     return Result(figures, ok)
 
 
 FIGURE = Figure(
     "wire",
-    "Triggered clocking over ipc and loopback tcp: sample to render, beside a bare ZeroMQ echo.",
+    "Triggered clocking over ipc, loopback tcp and tcp with keys: sample to render, beside a bare ZeroMQ echo.",
     add_arguments,
     run,
 )
