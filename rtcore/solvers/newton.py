@@ -72,9 +72,10 @@ TIGHT = 10.0
 SWEEPS = 10
 """Gauss-Seidel sweeps after each step."""
 VAIN = 6
-"""Steps in a row after which the solve ends if none took the best residual to PROGRESS of what it was: rounding, or
-contacts that wedge."""
+"""Steps in a row after which the solve ends if none took the best residual to PROGRESS of what it was, and it is CLOSE
+to an answer: what is left is rounding, or contacts that wedge."""
 PROGRESS = 0.9
+CLOSE = 1e-5
 FEW = 24
 """Contacts of an island up to which Newton's method on the law itself is tried, first of all and after each step."""
 LINE = 1e-2
@@ -685,7 +686,7 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
             best.give(problem, first, last, work.best)
             semismooth.improve(problem, first, last, settings, rho, work.ends, report)
             best.keep(problem, first, last, work.best)
-        vain = 0 if report.residual < PROGRESS * before else vain + 1
+        vain = 0 if report.residual > CLOSE or report.residual < PROGRESS * before else vain + 1
         if not error < math.inf:
             best.give(problem, first, last, work.best)
             soft = max(STIFFEST, care * SOFTEST)

@@ -385,3 +385,12 @@ def test_what_slides_without_friction_does_not_hide_what_closes(closes, slides):
     assert report["converged"] == 1
     assert impulse[:, 0] == pytest.approx([0.0, closes / 0.2], rel=1e-2, abs=1e-2 * closes)
     assert not impulse[:, 1:].any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_work_is_spent_on_rounding(seed):
+    """Asked for more than doubles hold, it ends soon, with an answer that is exact but for rounding."""
+    problem = stack(3, 20.0, seed)
+    report = run(problem, 2000)
+    assert report["converged"] == 0 and report["sweeps_used"] < 500
+    assert residual(case_of(problem), problem.equations["impulse"]) < 1e-11
