@@ -452,8 +452,8 @@ class Servo:
                 if sessions.owner != owner:
                     heard = now
             elif arrived and self._read(True):
-                heard = now
-                self._tick(sessions.t_received, now, 0, True, 0, True)
+                heard = sessions.t_received  # by which ages count too
+                self._tick(heard, now, 0, True, 0, True)
             elif self._must_run(now, heard) and now >= quiet_due:
                 quiet_due = max(quiet_due + self.period_ns, now - self.period_ns)
                 age = sessions.age_ns(now) if sessions.has_sample else 0
