@@ -18,6 +18,7 @@ import numpy as np
 
 from bridge.moment import Moment, moment, moved_poses, rotate, rotation_matrix
 from bridge.view import Window, WindowClosed, check_display
+from haptics.pointing import bounded
 from haptics.states import EngagementState
 from rtcore.spatial import conjugate, multiply, quaternion
 
@@ -77,15 +78,12 @@ class Pointer:
 def pull_back(image: np.ndarray, proxy: np.ndarray, farthest: float) -> np.ndarray:
     """(3,) correction that keeps a device image within ``farthest`` (m) of the proxy: nothing pushes a mouse back."""
     away = image - proxy
-    length = float(np.linalg.norm(away))
-    return np.zeros(3) if length <= farthest else -(1.0 - farthest / length) * away
+    return bounded(away, farthest) - away
 
 
 def follow(position: np.ndarray, goal: np.ndarray, dt: float, speed_max: float) -> np.ndarray:
     """One step (s) of the smoothed device position towards its goal, never faster than ``speed_max`` m/s."""
-    step = (goal - position) * (1.0 - math.exp(-dt / SMOOTHING_S))
-    length = float(np.linalg.norm(step))
-    return position + step * min(1.0, speed_max * dt / max(length, 1e-15))
+    return position + bounded((goal - position) * (1.0 - math.exp(-dt / SMOOTHING_S)), speed_max * dt)
 
 
 def run_mouse(name: str = "default", duration: float | None = None, report: Callable[[str], None] = print) -> None:

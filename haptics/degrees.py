@@ -19,7 +19,7 @@ Force needs no mask: whoever drives anything drives three degrees of it.
 """
 
 from haptics.tables import Record
-from rtcore.kernels import kernel
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
     Quaternion,
     Vector,
@@ -74,24 +74,26 @@ def sensed_orientation(settings: Record, before: Quaternion, sent: Quaternion) -
     return before
 
 
+@inner
+def _left(degrees: int, settings: Record, orientation: Quaternion, v: Vector) -> Vector:
+    """What so many degrees of freedom leave of an angular velocity or a torque (device frame)."""
+    if degrees == 6:
+        return v
+    if degrees == 5:
+        return across(rotate(orientation, vector(settings.axis)), v)
+    return 0.0, 0.0, 0.0
+
+
 @kernel
 def sensed_turning(settings: Record, orientation: Quaternion, turning: Vector) -> Vector:
     """What the device senses of an angular velocity (device frame, rad/s)."""
-    if settings.sensed == 6:
-        return turning
-    if settings.sensed == 5:
-        return across(rotate(orientation, vector(settings.axis)), turning)
-    return 0.0, 0.0, 0.0
+    return _left(settings.sensed, settings, orientation, turning)
 
 
 @kernel
 def driven_torque(settings: Record, orientation: Quaternion, torque: Vector) -> Vector:
     """What the device can render of a torque (device frame, N·m)."""
-    if settings.actuated == 6:
-        return torque
-    if settings.actuated == 5:
-        return across(rotate(orientation, vector(settings.axis)), torque)
-    return 0.0, 0.0, 0.0
+    return _left(settings.actuated, settings, orientation, torque)
 
 
 def without_roll(orientation: Quaternion, axis: Vector) -> Quaternion:

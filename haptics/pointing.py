@@ -62,11 +62,11 @@ class _Steered:
     ) -> None:
         """Come back to within ``farthest`` (m) and ``farthest_turn`` (rad) of a pose: that of the tool in a render."""
         near = np.asarray(position, dtype=np.float64)
-        self.position = near + _bounded(self.position - near, farthest)
+        self.position = near + bounded(self.position - near, farthest)
         base = quaternion(np.asarray(orientation, dtype=np.float64))
         away = np.array(rotation_vector(multiply(quaternion(self.orientation), conjugate(base))))
         if float(np.linalg.norm(away)) > farthest_turn:
-            self.orientation = _turned(np.array(base), _bounded(away, farthest_turn))
+            self.orientation = _turned(np.array(base), bounded(away, farthest_turn))
 
 
 class Increments(_Steered):
@@ -90,7 +90,7 @@ class Increments(_Steered):
         """Go on by ``dt`` seconds in which the device moved by (3,) and turned by a rotation vector (3,) rad."""
         self._left += self._gain * np.asarray(moved, dtype=np.float64)
         self._left_turn += np.asarray(turned, dtype=np.float64)
-        step, turn = _bounded(self._left, self._speed * dt), _bounded(self._left_turn, self._turn_speed * dt)
+        step, turn = bounded(self._left, self._speed * dt), bounded(self._left_turn, self._turn_speed * dt)
         self._left -= step
         self._left_turn -= turn
         self.position = self.position + step
@@ -130,7 +130,8 @@ class Rate(_Steered):
         return deflection / size * (min(size, 1.0) - self._dead_zone) / (1.0 - self._dead_zone)
 
 
-def _bounded(v: np.ndarray, longest: float) -> np.ndarray:
+def bounded(v: np.ndarray, longest: float) -> np.ndarray:
+    """The vector v, or the one along it of length ``longest`` if that is shorter."""
     size = float(np.linalg.norm(v))
     return v.copy() if size <= longest else v * (longest / size)
 

@@ -621,7 +621,8 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
     """Solve the contacts first .. last - 1, an island, from the impulses they hold; W must be assembled.
 
     settings: SOLVER_SETTINGS record; report: SOLVER_REPORT record; work: see `make_work`. One unit of work is an
-    iteration of Newton's; the sweeps, at most SWEEPS per iteration, are not counted.
+    iteration of Newton's; the sweeps, at most SWEEPS per iteration, are not counted, rounds at the ends are (see
+    `semismooth.improve`). It may end before its units do, see VAIN.
     """
     rho = scale(problem, first, last)
     dof = _prepare(problem, first, last, work)
@@ -647,8 +648,7 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
     best.keep(problem, first, last, work.best)
     few = not moments and last - first <= FEW
     if few:
-        semismooth.improve(problem, first, last, settings, rho, work.ends, report)
-        best.keep(problem, first, last, work.best)
+        semismooth.improve(problem, first, last, settings, rho, work.ends, work.best, report)
     soft = TRIAL if report.sweeps_used == 0 else START
     care = 1.0
     vain = 0
@@ -684,8 +684,7 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: N
                 best.give(problem, first, last, work.best)
         if few and error < math.inf and semismooth.fits(problem, first, last, work.ends):
             best.give(problem, first, last, work.best)
-            semismooth.improve(problem, first, last, settings, rho, work.ends, report)
-            best.keep(problem, first, last, work.best)
+            semismooth.improve(problem, first, last, settings, rho, work.ends, work.best, report)
         vain = 0 if report.residual > CLOSE or report.residual < PROGRESS * before else vain + 1
         if not error < math.inf:
             best.give(problem, first, last, work.best)

@@ -50,7 +50,7 @@ class SemismoothWork(NamedTuple):
     places: np.ndarray
     """(contacts,) places among those that are not open, from the first contact of the island on; -1: open."""
     best: np.ndarray
-    """(contacts, 3) impulses of the best answer."""
+    """(contacts, 3) impulses of the best answer of `solve`."""
 
 
 def make_work(problem: ContactProblem, most: int | None = None) -> SemismoothWork:
@@ -199,14 +199,21 @@ def _round(problem: ContactProblem, first: int, last: int, work: SemismoothWork,
 
 @kernel
 def improve(
-    problem: ContactProblem, first: int, last: int, settings: Any, rho: float, work: SemismoothWork, report: Any
+    problem: ContactProblem,
+    first: int,
+    last: int,
+    settings: Any,
+    rho: float,
+    work: SemismoothWork,
+    kept: np.ndarray,
+    report: Any,
 ) -> None:
-    """Make rounds from the impulses held, which have the residual of the report, as long as they lead on.
+    """Make rounds from the best answer so far, as long as they lead on.
 
-    settings: SOLVER_SETTINGS; report: SOLVER_REPORT, its residual and units used go on; rho: see `residual`. The best
-    impulses met are held afterwards. A round of n contacts that are not open counts as 1 + n^2 / CHEAP units.
+    settings: SOLVER_SETTINGS; rho: see `residual`; kept: (contacts, 3) the impulses of that answer, which the contacts
+    hold too; report: SOLVER_REPORT with its residual. All three go on, and so do the units used: a round of n contacts
+    that are not open counts as 1 + n^2 / CHEAP.
     """
-    best.keep(problem, first, last, work.best)
     astray = False
     for _ in range(ROUNDS):
         if not report.residual > settings.tolerance:
@@ -221,13 +228,13 @@ def improve(
         error = best.judge(problem, first, last, rho)
         if error < report.residual:
             report.residual = error
-            best.keep(problem, first, last, work.best)
+            best.keep(problem, first, last, kept)
             astray = False
         elif astray or not error <= FAR * report.residual:
             break
         else:
             astray = True
-    best.give(problem, first, last, work.best)
+    best.give(problem, first, last, kept)
 
 
 @kernel
@@ -241,5 +248,6 @@ def solve(problem: ContactProblem, first: int, last: int, settings: Any, work: S
     report.residual = report.start_residual
     report.sweeps_used = 0
     if not has_moments(problem, first, last):
-        improve(problem, first, last, settings, rho, work, report)
+        best.keep(problem, first, last, work.best)
+        improve(problem, first, last, settings, rho, work, work.best, report)
     report.converged = 1 if report.residual <= settings.tolerance else 0

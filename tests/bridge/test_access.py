@@ -4,10 +4,11 @@ import contextlib
 import itertools
 import socket as sockets
 import threading
-import time
 
 import pytest
 import zmq
+from handshakes import HANDSHAKE_FAILED
+from waiting import wait_until
 
 from bridge import keys
 from bridge.access import LOCAL, Judge, Question, ask_judge, bind, read_question
@@ -17,13 +18,6 @@ from bridge.keys import ClientKeys
 from bridge.runtime import AddressRefused, RuntimeDirectory, reachable
 
 DEADLINE_S = 60.0
-
-_FAILED = (
-    zmq.Event.HANDSHAKE_FAILED_AUTH
-    | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
-    | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
-    | zmq.Event.DISCONNECTED
-)
 
 
 class Guarded:
@@ -50,7 +44,7 @@ class Guarded:
         """A connected DEALER that has sent one message, and its monitor."""
         socket = self.contexts[2].socket(zmq.DEALER)
         socket.set(zmq.LINGER, 0)
-        monitor = socket.get_monitor_socket(_FAILED)
+        monitor = socket.get_monitor_socket(HANDSHAKE_FAILED)
         if own is not None:
             ClientKeys(self.server.public if server is None else server, own).use(socket)
         socket.connect(self.endpoint)
@@ -60,13 +54,14 @@ class Guarded:
 
     def until(self, done):
         """Serve judge and socket until a condition holds."""
-        end = time.monotonic() + DEADLINE_S
-        while not done():
-            assert time.monotonic() < end, "it did not come to that"
+
+        def serve():
             if self.judge is not None:
                 self.judge.step()
             if self.socket.poll(2):
                 self.socket.send_multipart(self.socket.recv_multipart())
+
+        wait_until(done, meanwhile=serve, seconds=DEADLINE_S)
 
     def gets_in(self, own, **how):
         """Wait until a client has its echo."""
@@ -172,11 +167,8 @@ def test_peers_without_a_question_are_counted_at_a_watched_socket(short_base):
     plain = other.socket(zmq.DEALER)
     plain.set(zmq.LINGER, 0)
     plain.connect(socket.last_endpoint.decode())
-    end = time.monotonic() + DEADLINE_S
-    while judge.refused == 0 and time.monotonic() < end:
-        judge.step()
-        socket.poll(2)
-    assert judge.refused > 0 and "showed no key" in judge.last_refusal
+    wait_until(lambda: judge.refused, meanwhile=lambda: (judge.step(), socket.poll(2)), seconds=DEADLINE_S)
+    assert "showed no key" in judge.last_refusal
     plain.close()
     socket.disable_monitor()
     judge.close()
@@ -208,9 +200,7 @@ def test_many_failures_that_nobody_looks_at_do_not_stop_the_socket(short_base):
     ClientKeys(server.public, local).use(client)
     client.connect(endpoint)
     client.send(b"hello")
-    end = time.monotonic() + DEADLINE_S
-    while (not socket.poll(2) or judge.refused < 2500) and time.monotonic() < end:
-        judge.step()
+    wait_until(lambda: socket.poll(2) and judge.refused >= 2500, meanwhile=judge.step, seconds=DEADLINE_S)
     assert socket.recv_multipart()[1] == b"hello"
     assert judge.refused >= 2500
     client.close()

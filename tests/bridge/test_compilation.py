@@ -31,7 +31,8 @@ def speak(monkeypatch, *scripts: str) -> list[int]:
 
     def start(side: int) -> subprocess.Popen:
         started.append(side)
-        return subprocess.Popen([sys.executable, "-c", scripts[side]], stdout=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        return subprocess.Popen([sys.executable, "-c", scripts[side]], stdin=pipe, stdout=pipe, text=True)
 
     monkeypatch.setattr(compilation, "_start", start)
     return started
@@ -115,12 +116,7 @@ def test_what_calls_both_sides_is_compiled_when_both_are_there(cold, monkeypatch
         f"import pathlib\n{WAITS}print(__import__('json').dumps((str(pathlib.Path({str(there)!r}).exists()), 1, 1)))"
     )
     scripts = (saying(("a", 0, 1), then=slow), saying(("x", 0, 1), then=quick))
-
-    def start(side: int) -> subprocess.Popen:
-        pipe = subprocess.PIPE
-        return subprocess.Popen([sys.executable, "-c", scripts[side]], stdin=pipe, stdout=pipe, text=True)
-
-    monkeypatch.setattr(compilation, "_start", start)
+    speak(monkeypatch, *scripts)
     said: list[tuple[str, int, int]] = []
     compilation.compile_side_by_side(lambda *row: said.append(row))
     assert said[-1] == ("a", 1, 2), "the row that says True is that of a side that is done"
@@ -130,12 +126,7 @@ def test_what_calls_both_sides_is_compiled_when_both_are_there(cold, monkeypatch
 def test_a_compiler_does_not_wait_for_one_that_died(dead, cold, monkeypatch):
     scripts = [saying(("a", 0, 1), then=WAITS + "print('[\"b\", 1, 1]')")] * 2
     scripts[dead] = saying(("x", 0, 1), then="raise SystemExit(3)")
-
-    def start(side: int) -> subprocess.Popen:
-        pipe = subprocess.PIPE
-        return subprocess.Popen([sys.executable, "-c", scripts[side]], stdin=pipe, stdout=pipe, text=True)
-
-    monkeypatch.setattr(compilation, "_start", start)
+    speak(monkeypatch, *scripts)
     said: list[tuple[str, int, int]] = []
     compilation.compile_side_by_side(lambda *row: said.append(row))
     assert said[-1][1:] == (1, 2)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 import pytest
 import zmq
 from daemons import FREE, DaemonProcess, RawClient
+from handshakes import HANDSHAKE_FAILED
+from waiting import wait_until
 
 from bridge import keys
 from bridge.client import Client, HapticdError, NoDaemonError, Observer
@@ -20,12 +22,6 @@ from haptics.states import EngagementState
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 DEADLINE_S = 60.0
-_FAILED = (
-    zmq.Event.HANDSHAKE_FAILED_AUTH
-    | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
-    | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
-    | zmq.Event.DISCONNECTED
-)
 TEXT = {"device": b"\xc1", "control": b"\x81\xa1v\x01", "state": b"", "events": b""}
 SOCKETS = tuple(TEXT)
 
@@ -93,7 +89,7 @@ class Visitor:
         for name in SOCKETS:
             socket = self.context.socket(zmq.SUB if name in ("state", "events") else zmq.DEALER)
             socket.set(zmq.LINGER, 0)
-            self.monitors[name] = socket.get_monitor_socket(_FAILED)
+            self.monitors[name] = socket.get_monitor_socket(HANDSHAKE_FAILED)
             if own is not None:
                 own.use(socket)
             if socket.type == zmq.SUB:
@@ -112,14 +108,6 @@ class Visitor:
         self.context.term()
 
 
-def until(done: Callable[[], object], meanwhile: Callable[[], object] = bool) -> None:
-    end = time.monotonic() + DEADLINE_S
-    while not done():
-        assert time.monotonic() < end, "it did not come to that"
-        meanwhile()
-        time.sleep(0.01)
-
-
 def take(client: Client) -> None:
     """Take the lease, once the test before has given it back."""
 
@@ -129,13 +117,14 @@ def take(client: Client) -> None:
             return True
         return False
 
-    until(taken)
+    wait_until(taken, seconds=DEADLINE_S)
 
 
-def is_kept_out(place: Place, own: ClientKeys | None, meanwhile: Callable[[], object] = bool) -> None:
+def is_kept_out(place: Place, own: ClientKeys | None, meanwhile: Callable[[], object] | None = None) -> None:
     """Wait until all four handshakes have failed; nothing may have come through any socket."""
     with Visitor(place, own) as visitor:
-        until(lambda: all(monitor.poll(0) for monitor in visitor.monitors.values()), meanwhile)
+        failed = visitor.monitors.values()
+        wait_until(lambda: all(monitor.poll(5) for monitor in failed), meanwhile=meanwhile, seconds=DEADLINE_S)
         assert [name for name, socket in visitor.sockets.items() if socket.poll(0)] == []
 
 
@@ -187,8 +176,8 @@ def test_a_plain_client_gets_no_answer(place):
     with RawClient(place.endpoints) as raw:
         raw.control.send(b"\x83\xa1v\x01\xa2id\x01\xa2op\xa6status")
         raw.device.send(b"\xc1")
-        monitor = raw.control.get_monitor_socket(_FAILED)
-        until(lambda: monitor.poll(0))
+        monitor = raw.control.get_monitor_socket(HANDSHAKE_FAILED)
+        wait_until(lambda: monitor.poll(0), seconds=DEADLINE_S)
         assert not raw.control.poll(0) and not raw.device.poll(0)
         monitor.close(0)
     assert place.status()["state"] is not None

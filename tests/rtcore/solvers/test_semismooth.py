@@ -107,7 +107,8 @@ def test_more_contacts_than_there_is_room_for_are_left_as_they_were():
     work = make_work(problem, 3)
     assert work.system.shape == (9, 9)
     assert not fits(problem, 0, 4, work) and fits(problem, 0, 3, work)
-    improve(problem, 0, 4, settings[0], 1.0, work, report[0])
+    work.best[:] = before["impulse"]
+    improve(problem, 0, 4, settings[0], 1.0, work, work.best, report[0])
     np.testing.assert_array_equal(problem.equations["impulse"], before["impulse"])
     assert report["sweeps_used"] == 0 and report["residual"] == 1.0
 
