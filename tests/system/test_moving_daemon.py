@@ -58,8 +58,7 @@ seconds = 0.6
 
 def start(base, clocking: str, **options) -> DaemonProcess:
     (base / "script.toml").write_text(SCRIPT)
-    # Without a governor: what it takes away follows from how busy the machine is.
-    extra = f'{BODIES}\n[rates]\nclocking = "{clocking}"\n[budget]\ngovernor = false\n'
+    extra = f'{BODIES}\n[rates]\nclocking = "{clocking}"\n'
     return DaemonProcess(extra, scene=CONFIG, base=base, **options).wait_ready()
 
 

@@ -53,8 +53,7 @@ pytestmark = pytest.mark.slow
 def test_a_hand_pushes_a_ball(tmp_path, short_base):
     path = tmp_path / "run.mcap"
     (short_base / "script.toml").write_text(SCRIPT)
-    # Without a governor: what it takes away follows from how busy the machine is.
-    extra = f'{BODIES}\n[rates]\nclocking = "triggered"\n[budget]\ngovernor = false\n'
+    extra = f'{BODIES}\n[rates]\nclocking = "triggered"\n'
     with DaemonProcess(extra, scene=CONFIG, base=short_base, log=str(path)).wait_ready() as daemon:
         assert unpaced_hand(daemon, "scripted", script=short_base / "script.toml").ended == "finished"
         assert daemon.stop() == 0
