@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bridge.config import ROUNDED, Body, Config, ConfigError, Shape
+from bridge.config import ROUNDED, Body, Config, ConfigError, Shape, Surface
 from bridge.movers import check_apart, check_velocities, free_inertia, rest_speed, tool_inertia
 from bridge.scene.cache import PreparedMesh, prepare
 from bridge.scene.errors import SceneError
@@ -18,8 +18,11 @@ from bridge.scene.robots import Robot, read_robot
 from bridge.scene.sources import Source
 from bridge.start import BOUND_SHARE, Start, Trouble, overlapping
 from haptics.cards import DeviceCard, load_card
+from haptics.pattern import PATTERNS, SMOOTH
+from haptics.regions import REGIONS, make_region, set_regions
 from haptics.settings import make_settings
 from haptics.sphere import leave_room
+from haptics.surfaces import make_surface, put_surface
 from rtcore.model import Model, ModelBuilder
 from rtcore.tables import BUDGET, FREE, HELD, KINEMATIC, STATIC
 
@@ -126,6 +129,7 @@ def assemble(
     base_directory = Path(base_directory)
     card = load_card(config.device.card, base_directory)
     settings = _settings(config, card, source)
+    surface_ids = _effects(config, settings, source)
     placed, notes = place_bodies(config, base_directory, progress)
     boxes = np.array([body.box() for body in placed])
     diagonal = float(np.linalg.norm(boxes[:, 1].max(axis=0) - boxes[:, 0].min(axis=0)))
@@ -157,6 +161,7 @@ def assemble(
             rolling_friction=body.config.rolling_friction,
             velocity=(*body.config.velocity, *body.config.angular_velocity),
             rounding=body.rounding,
+            surface_id=surface_ids.get(body.config.surface, 0),
         )
     tool = tool_mesh(config, base_directory, notes)
     if tool is None:
@@ -204,7 +209,9 @@ def assemble(
         wanted, given = getattr(config.coupling, key), float(settings[key][0])
         if given < wanted:
             what = key.replace("_", " ")
-            why = "to leave room for the virtual sphere under" if settings["sphere"][0] > 0.0 else "by"
+            rooms = {"the virtual sphere": settings["sphere"], "reliefs of surfaces": settings["surfaces"]["height"]}
+            taken = [name for name, room in rooms.items() if room.any()]
+            why = f"to leave room for {' and '.join(taken)} under" if taken else "by"
             notes.append(f"coupling {what} {wanted:g} {unit} was capped at {given:g} {why} the card of {card.name!r}")
     return Assembly(
         config=config,
@@ -347,6 +354,42 @@ def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
         )
     except ValueError as error:
         raise ConfigError(source, [str(error)]) from None
+
+
+def _effects(config: Config, settings: np.ndarray, source: str) -> dict[Surface, int]:
+    """Put surfaces and regions into (1,) SETTINGS; returns the surface_id of each surface that does anything."""
+    ids: dict[Surface, int] = {}
+    for k, body in enumerate(config.scene.bodies):
+        surface = body.surface
+        if surface == Surface() or surface in ids:
+            continue
+        try:
+            felt = make_surface(
+                stiffness=surface.stiffness,
+                damping=surface.damping,
+                drag=surface.drag,
+                pattern=PATTERNS.get(surface.pattern, SMOOTH),
+                height=surface.height,
+                wavelength=surface.wavelength,
+                direction=surface.direction,
+                seed=surface.seed,
+                friction_variation=surface.friction_variation,
+                burst=surface.burst,
+                burst_frequency=surface.burst_frequency,
+                burst_decay_s=1e-3 * surface.burst_decay_ms,
+            )
+            ids[surface] = put_surface(settings, felt)
+        except ValueError as error:
+            raise ConfigError(source, [f"scene.body[{k}] ({body.name!r}).surface.{error}"]) from None
+    regions = [
+        make_region(REGIONS[each.kind], each.position, each.reach, each.strength, each.arm)
+        for each in config.scene.regions
+    ]
+    try:
+        set_regions(settings, regions)
+    except ValueError as error:
+        raise ConfigError(source, [f"scene.region{error}"]) from None
+    return ids
 
 
 def _distances(config: Config, diagonal: float, source: str) -> dict[str, float]:

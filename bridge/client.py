@@ -479,6 +479,29 @@ class Client:
         """Scene metres per device metre; only while idle or clutched."""
         return self.request("set", scale=float(scale))
 
+    def vibrate(
+        self,
+        amplitude: float,
+        frequency: float,
+        duration: float,
+        *,
+        decay: float = 0.0,
+        direction: Vector = (0.0, 0.0, 1.0),
+    ) -> dict[str, Any]:
+        """A burst of vibration (N, Hz, s, along a direction of the device frame) beside all other forces.
+
+        ``decay``: s in which it falls to 1/e, 0 for none. Capped at 0.3 of the device's force and a quarter of the tick
+        rate; only while forces are on.
+        """
+        return self.request(
+            "vibrate",
+            amplitude=float(amplitude),
+            frequency=float(frequency),
+            duration=float(duration),
+            decay=float(decay),
+            direction=[float(x) for x in direction],
+        )
+
     def pose_body(self, body: str, position: Vector, orientation: Vector = IDENTITY) -> dict[str, Any]:
         """Puts a held body to a new pose, mesh to scene frame: (3,) m, (4,) xyzw; only while nobody feels the scene."""
         return self.request(

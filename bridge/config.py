@@ -178,6 +178,60 @@ class Shape(Section):
         return self.size[0] if self.primitive in ROUNDED and self.size is not None else 0.0
 
 
+class Surface(Section):
+    """How a body feels, besides its friction and restitution."""
+
+    stiffness: NonNegative = 0.0
+    """Of its own, in series with the coupling, N/m at the device; 0: as hard as the coupling"""
+    damping: NonNegative = 0.0
+    """Along the normal, N·s/m at the device; at most the card's `damping_max`"""
+    drag: NonNegative = 0.0
+    """Along the surface, like a film of oil, N·s/m at the device; at most the card's `damping_max`"""
+    pattern: Literal["smooth", "grating", "bumps", "noise"] = "smooth"
+    """grating: ridges across `direction`; bumps: an egg carton; noise: rough"""
+    height: NonNegative = 0.0
+    """Of the pattern's relief, m in the scene"""
+    wavelength: Positive = 0.001
+    """From ridge to ridge, or the size of a cell of noise, m in the scene"""
+    direction: Vector3 = (1.0, 0.0, 0.0)
+    """Of a grating, mesh coordinates, norm 1"""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """Of noise"""
+    friction_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share by which the friction felt follows the pattern"""
+    burst: NonNegative = 0.0
+    """Vibration of a touch-down, N per m/s of its speed"""
+    burst_frequency: Positive = 150.0
+    """Hz; at most a quarter of the tick rate"""
+    burst_decay_ms: Positive = 10.0
+    """Time in which it falls to 1/e"""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for key in ("height", "friction_variation"):
+            if getattr(self, key) > 0.0 and self.pattern == "smooth":
+                raise _wrong(key, getattr(self, key), "needs a `pattern`: grating, bumps or noise")
+        norm = math.hypot(*self.direction)
+        if abs(norm - 1.0) > QUATERNION_TOLERANCE:
+            raise _wrong("direction", list(self.direction), f"must have norm 1; it has {norm:.6g}")
+        return self
+
+
+class Region(Section):
+    """A part of space that pulls the device or slows it down."""
+
+    kind: Literal["magnet", "viscous"]
+    """magnet: pulls towards its core; viscous: resists motion"""
+    position: Vector3
+    """Middle of its core, scene, m"""
+    arm: Vector3 = NOWHERE
+    """From there to an end of the core, which is a segment; zero: a point. Scene, m"""
+    reach: Positive
+    """How far from its core it is felt, m"""
+    strength: Positive
+    """magnet: largest pull, N; viscous: N·s/m at the device"""
+
+
 class Body(Shape):
     """One body: exactly one of `mesh`, `urdf` or `primitive`."""
 
@@ -218,6 +272,8 @@ class Body(Shape):
     """m/s, scene axes. free: of the centre of mass, at start; kinematic: of the body's origin, always"""
     angular_velocity: Vector3 = NOWHERE
     """rad/s, scene axes. free: at start; kinematic: always, about the body's origin"""
+    surface: Surface = Surface()
+    """How it feels"""
     joints: dict[str, float] = {}
     """URDF: joint positions by name, rad or m; 0 where absent"""
 
@@ -300,6 +356,8 @@ class Scene(Section):
     """What status lines and logs call it"""
     bodies: Annotated[list[Body], Field(min_length=1, alias="body")]
     """One `[[scene.body]]` table each"""
+    regions: Annotated[list[Region], Field(alias="region")] = []
+    """One `[[scene.region]]` table for each part of space that pulls or slows down"""
     gravity: Vector3 = (0.0, 0.0, -9.81)
     """m/s2, scene axes; only free bodies feel it"""
     eps_alert: Positive | None = None

@@ -24,6 +24,7 @@ from bridge.publisher import name_of, state_message
 from bridge.ring import RingReader
 from bridge.schema import CONTROL_OPERATIONS, MAX_MESSAGE_BYTES, PROTOCOL_VERSION, QUATERNION_TOLERANCE
 from bridge.wire import WireError, pack_control, unpack_control
+from haptics.bursts import LONGEST_S
 from haptics.states import CommandKind, CommandResult, EngagementState, Reason
 
 COMMAND_TIMEOUT_NS = 500_000_000
@@ -125,6 +126,14 @@ _KEYS: dict[str, dict[str, tuple[str, bool]]] = {
     "disarm": _SESSION,
     "clutch": {**_SESSION, "pressed": ("flag", True)},
     "set": {**_SESSION, "stiffness": ("number", False), "damping": ("number", False), "scale": ("number", False)},
+    "vibrate": {
+        **_SESSION,
+        "amplitude": ("number", True),
+        "frequency": ("number", True),
+        "duration": ("number", True),
+        "decay": ("number", False),
+        "direction": ("vector3", False),
+    },
     "pose_body": {
         **_SESSION,
         "body": ("text", True),
@@ -156,6 +165,7 @@ _COMMANDS = {
     "arm": CommandKind.ARM,
     "disarm": CommandKind.DISARM,
     "clutch": CommandKind.CLUTCH,
+    "vibrate": CommandKind.VIBRATE,
     "pose_body": CommandKind.POSE_BODY,
     "stop": CommandKind.STOP,
     "reset": CommandKind.RESET,
@@ -428,6 +438,8 @@ class Control:
             return CommandKind.ARM, [float(request.get("reanchor", False))]
         if op == "clutch":
             return CommandKind.CLUTCH, [float(request["pressed"])]
+        if op == "vibrate":
+            return CommandKind.VIBRATE, self._burst_values(request)
         if op == "pose_body":
             return CommandKind.POSE_BODY, self._pose_values(request)
         return _COMMANDS[op], []
@@ -445,6 +457,23 @@ class Control:
                 raise Refusal("bad_value", "`stiffness` must be above 0 N/m and `damping` not below 0 N·s/m")
             return CommandKind.SET_GAINS, [float(request["stiffness"]), float(request["damping"])]
         raise Refusal("bad_request", "`set` takes either `stiffness` and `damping` together, or `scale` alone")
+
+    def _burst_values(self, request: Mapping[str, Any]) -> list[float]:
+        if self._facts.card.get("actuated") == 0:
+            raise Refusal("bad_value", "the device is input only: it feels nothing")
+        for key in ("amplitude", "frequency", "duration"):
+            if request[key] <= 0.0:
+                raise Refusal("bad_value", f"`{key}` must be above 0, not {request[key]}")
+        if request["duration"] > LONGEST_S:
+            raise Refusal("bad_value", f"`duration` must be at most {LONGEST_S:g} s, not {request['duration']}")
+        if request.get("decay", 0.0) < 0.0:
+            raise Refusal("bad_value", f"`decay` must not be below 0 s, {request['decay']} is")
+        direction = [float(value) for value in request.get("direction", (0.0, 0.0, 1.0))]
+        norm = math.hypot(*direction)
+        if norm == 0.0:
+            raise Refusal("bad_value", "`direction` must not be zero")
+        numbers = [float(request[key]) for key in ("amplitude", "frequency", "duration")]
+        return [*numbers, float(request.get("decay", 0.0)), *(value / norm for value in direction)]
 
     def _pose_values(self, request: Mapping[str, Any]) -> list[float]:
         names = self._facts.body_names

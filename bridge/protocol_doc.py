@@ -82,6 +82,20 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, bool], ...], str], ...] 
         "changes gains (capped by the device card; an input device has none) or scale until the lease ends",
     ),
     (
+        "vibrate",
+        "owner",
+        (
+            ("session", "integer", True),
+            ("amplitude", "number > 0, N; capped at 0.3 of the device's largest force", True),
+            ("frequency", "number > 0, Hz; capped at a quarter of the tick rate", True),
+            ("duration", "number > 0, at most 5, s", True),
+            ("decay", "number >= 0, s in which it falls to 1/e; 0, the default, for none", False),
+            ("direction", "3 numbers, device frame, z by default", False),
+        ),
+        "a burst of vibration beside all other forces, within the same limits; only while forces are on, and not in "
+        "place of a stronger one",
+    ),
+    (
         "pose_body",
         "owner, or any session while there is none",
         (

@@ -146,6 +146,7 @@ CONTROL_OPERATIONS = (
     "disarm",
     "clutch",
     "set",
+    "vibrate",
     "pose_body",
     "stop",
     "reset",

@@ -482,9 +482,8 @@ class Servo:
             record["timing"] = good["timing"]
         output = record["output"]
         state = int(output["state"][0])
-        forces = {
-            name: output[name].copy() for name in ("wrench", "coupling_wrench", "stiffness", "damping", "feed_forward")
-        }
+        fading = ("wrench", "coupling_wrench", "effects", "stiffness", "damping", "feed_forward")
+        forces = {name: output[name].copy() for name in fading}
         output["render_twist"] = output["event_from"] = output["event_to"] = output["command_id"] = 0
         output["reason"] = Reason.NOT_FINITE
         for step in range(steps + 1):

@@ -4,7 +4,9 @@ One command at most is taken per tick. A refusal has changed nothing and says wh
 makes the tick's one transition.
 """
 
-from haptics import workspace
+import math
+
+from haptics import bursts, workspace
 from haptics.codes import (
     ARMED,
     BAD_VALUE,
@@ -25,7 +27,7 @@ from haptics.codes import (
     WAS_RESET,
     WRONG_STATE,
 )
-from haptics.posing import pose_body
+from haptics.posing import UNIT_TOLERANCE, pose_body
 from haptics.samples import hand_is_on
 from haptics.settings import MAX_SCALE, MIN_SCALE
 from haptics.states import CommandKind, CommandResult
@@ -40,7 +42,7 @@ from haptics.transitions import (
 )
 from rtcore.kernels import inner, kernel
 from rtcore.model import Model
-from rtcore.spatial import put_quaternion, put_vector
+from rtcore.spatial import length, put_quaternion, put_vector, scaled
 from rtcore.state import State
 
 LEASE = int(CommandKind.LEASE)
@@ -55,6 +57,7 @@ STOP = int(CommandKind.STOP)
 RESET = int(CommandKind.RESET)
 SHUTDOWN = int(CommandKind.SHUTDOWN)
 POSE_BODY = int(CommandKind.POSE_BODY)
+VIBRATE = int(CommandKind.VIBRATE)
 
 DONE = int(CommandResult.DONE)
 REFUSED = int(CommandResult.REFUSED)
@@ -91,7 +94,7 @@ def carry_out(model: Model, state: State, settings: Record, touch: Record, taken
         return lease(settings, touch, command)
     if kind == POSE_BODY:
         return pose(model, state, touch, command)
-    if kind < RENEW or kind > POSE_BODY:
+    if kind < RENEW or kind > VIBRATE:
         return BAD_VALUE
     if kind == RESET and touch.owner == NOBODY:
         return reset(touch, output)
@@ -113,6 +116,8 @@ def carry_out(model: Model, state: State, settings: Record, touch: Record, taken
         return set_gains(settings, touch, command)
     if kind == SET_SCALE:
         return set_scale(model.world[0], state.proxy[0], settings, touch, command)
+    if kind == VIBRATE:
+        return vibrate(settings, touch, command)
     return reset(touch, output)
 
 
@@ -326,3 +331,25 @@ def pose(model: Model, state: State, touch: Record, command: Record) -> int:
     if touch.state != IDLE:
         return WRONG_STATE
     return pose_body(model, state, command.values)
+
+
+@kernel
+def vibrate(settings: Record, touch: Record, command: Record) -> int:
+    """VIBRATE: while forces are on; what is stronger or faster than a burst may be is capped."""
+    values = command.values
+    if settings.actuated == 0:
+        return BAD_VALUE
+    # Written so that NaN fails.
+    if not (values[0] > 0.0 and values[0] <= LARGEST_GAIN and values[1] > 0.0 and values[1] <= LARGEST_GAIN):
+        return BAD_VALUE
+    if not (values[2] > 0.0 and values[2] <= bursts.LONGEST_S and values[3] >= 0.0 and values[3] <= LARGEST_GAIN):
+        return BAD_VALUE
+    direction = (values[4], values[5], values[6])
+    size = length(direction)
+    if not abs(size - 1.0) <= UNIT_TOLERANCE:
+        return BAD_VALUE
+    if not engaged(touch):
+        return WRONG_STATE
+    decay = values[3] if values[3] > 0.0 else math.inf
+    bursts.begin(settings, touch, scaled(direction, values[0] / size), values[1], decay, values[2])
+    return OK

@@ -99,6 +99,7 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
             output.stiffness[k] = 0.0
             output.damping[k] = 0.0
             output.feed_forward[k] = 0.0
+            output.effects[k] = 0.0
 
     if touch.state < ENGAGING or touch.state > RELEASING:
         # Forces are off, and were off before: every way here leads through a ramp that ended at zero.

@@ -89,6 +89,9 @@ class CommandKind(IntEnum):
     """Release forces; the servo exits once IDLE or FAULT is reached."""
     POSE_BODY = 12
     """``values``: body id, position (3), orientation xyzw (4); held bodies only, only in IDLE."""
+    VIBRATE = 13
+    """``values``: amplitude N, frequency Hz, duration s, decay s (0: none), direction (3), device frame; while forces
+    are on."""
 
 
 class CommandResult(IntEnum):

@@ -62,6 +62,41 @@ INPUT = np.dtype(
 )
 """All that enters a tick from outside, besides the budget."""
 
+MAX_SURFACES = 16
+MAX_REGIONS = 8
+
+SURFACE = np.dtype(
+    [
+        ("stiffness", "f8"),  # of its own, in series with the coupling, N/m at the device; 0: as hard as that
+        ("damping", "f8"),  # along the normal, N·s/m at the device
+        ("drag", "f8"),  # along the surface, N·s/m at the device
+        ("height", "f8"),  # of its pattern, scene m
+        ("wavelength", "f8"),  # scene m
+        ("direction", "f8", 3),  # of a grating, unit, mesh frame
+        ("friction_variation", "f8"),  # share of the felt friction by which the pattern raises and lowers it, 0 to 1
+        ("burst", "f8"),  # of a touch-down, N per m/s
+        ("burst_frequency", "f8"),  # Hz
+        ("burst_decay_s", "f8"),
+        ("pattern", "i4"),  # see haptics/pattern.py
+        ("seed", "i4"),
+    ],
+    align=True,
+)
+"""How a surface feels besides its friction; bodies name it by BODY.surface_id, counted from 1."""
+
+REGION = np.dtype(
+    [
+        ("position", "f8", 3),  # middle of its core, scene, m
+        ("arm", "f8", 3),  # from there to the end of the core, a segment; zero: a point
+        ("reach", "f8"),  # from the core, scene m: beyond it nothing is felt
+        ("strength", "f8"),  # magnet: largest pull, N; viscous: N·s/m at the device
+        ("kind", "i4"),  # see haptics/regions.py; 0: the row is not in use
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""A part of space in which the device is pulled or slowed down."""
+
 SETTINGS = np.dtype(
     [
         ("dt", "f8"),  # tick period, s
@@ -96,6 +131,10 @@ SETTINGS = np.dtype(
         ("padding", "i4"),
         ("axis", "f8", 3),  # unit, handle coordinates, from hand to tip: of five degrees, and of the virtual sphere
         ("sphere", "f8"),  # gain over radius of the virtual sphere, 1/m in the scene; 0: off
+        ("surfaces", SURFACE, (MAX_SURFACES,)),
+        ("regions", REGION, (MAX_REGIONS,)),
+        ("surface_count", "i4"),
+        ("region_count", "i4"),
     ],
     align=True,
 )
@@ -150,6 +189,13 @@ TOUCH = np.dtype(
         ("not_finite", "i4"),  # the last coupling wrench was not finite
         ("sample_kind", "i4"),  # of this tick: 0 nothing new, 1 good, 2 unusable, 3 jumped
         ("age_ns", "i8"),  # age of the newest good sample in this tick, as the watchdog takes it
+        ("burst", "f8", 3),  # amplitude of the burst that sounds, device frame, N
+        ("burst_turn", "f8"),  # of its phase per tick, rad
+        ("burst_decay", "f8"),  # what a tick leaves of it
+        ("burst_size", "f8"),  # what all its ticks have left of it
+        ("burst_tick", "i8"),  # ticks since it began
+        ("burst_ticks", "i8"),  # that it lasts; 0: none sounds
+        ("untouched", "i4", MAX_SURFACES),  # ticks since each surface was last touched
     ],
     align=True,
 )
@@ -171,6 +217,7 @@ OUTPUT = np.dtype(
         ("stiffness", "f8", 6),  # diagonal, device frame [N/m x3, N·m/rad x3], ramp included
         ("damping", "f8", 6),
         ("feed_forward", "f8", 6),
+        ("effects", "f8", 6),  # part of coupling_wrench that surfaces, regions and bursts make, device frame
         ("energy", "f8"),
         ("gain", "f8"),
         ("owner", "u8"),
@@ -217,7 +264,7 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 6
+RECORD_VERSION = 7
 
 BODY_SAMPLE = np.dtype(
     [

@@ -16,5 +16,6 @@ def make_touch(settings: np.ndarray) -> np.ndarray:
     for name in ("anchor_orientation", "device_orientation", "image_orientation"):
         row[name][3] = 1.0
     row["goal"]["goal_orientation"][3] = 1.0
+    row["untouched"] = 1 << 30
     row["state"] = row["after_release"] = EngagementState.IDLE
     return touch

@@ -177,6 +177,7 @@ class ModelBuilder:
         rolling_friction: float = 0.0,
         velocity: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
         rounding: float = 0.0,
+        surface_id: int = 0,
     ) -> int:
         """Add a body that shows a mesh at a pose (mesh frame to scene; m, xyzw) and return its body_id.
 
@@ -185,6 +186,7 @@ class ModelBuilder:
         and rest speed too; of other kinds those are given here. velocity: (6,) of the centre of mass (a KINEMATIC
         body: of the mesh's origin) in m/s and angular in rad/s, scene axes, at load. rounding: radius (m) of a sphere
         whose centre goes everywhere in the mesh; what it covers is the body: of a point a ball, of a segment a capsule.
+        surface_id: a number for the layer above, which the mechanics only keep.
         Raises ValueError that names the wrong value.
         """
         if not 0 <= mesh_id < len(self._nodes):
@@ -216,7 +218,8 @@ class ModelBuilder:
             raise ValueError(f"restitution must be between 0 and 1, given {restitution!r}")
         place = _vector(position, "body position")
         turn = unit_quaternion(orientation, "body orientation")
-        self._bodies.append((place, turn, moves, static, kinetic, torsional, rolling, radius, mesh_id, kind, ball, 0))
+        friction = (static, kinetic, torsional, rolling)
+        self._bodies.append((place, turn, moves, *friction, radius, mesh_id, kind, ball, surface_id))
         self._inertias.append(bounce if inertia is None else inertia)
         return len(self._bodies) - 1
 

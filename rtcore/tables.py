@@ -335,7 +335,7 @@ BODY = np.dtype(
         ("mesh_id", "i4"),
         ("kind", "i4"),
         ("ball", "i4"),  # 1: its mesh is one point, which it turns about, so that turning does not change what it meets
-        ("padding", "i4"),
+        ("surface_id", "i4"),  # how it feels, for the layer above: the mechanics do not look at it
     ],
     align=True,
 )

@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from bridge.verify.certificate import Certificate
 from bridge.verify.history import History
-from haptics.states import EngagementState
+from haptics.states import CommandKind, EngagementState
 
 ROUNDING = 1e-9
 """Share of the numbers that a force is made of."""
@@ -18,7 +18,7 @@ SENT = (*ENGAGED, EngagementState.RELEASING)
 
 def certificates(history: History) -> list[Certificate]:
     """Of all ticks."""
-    return [_coupling(history), _sent(history), _steps(history), _silence(history)]
+    return [_coupling(history), _effects(history), _sent(history), _steps(history), _silence(history)]
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:
@@ -41,6 +41,7 @@ def _coupling(history: History) -> Certificate:
     if len(rows) == 0:
         return found
     out, taken = output[rows], history.records["input"][rows]
+    own = out["coupling_wrench"] - out["effects"]
     scale = history.scale[rows][:, None]
     workspace = Rotation.from_quat(settings["workspace_orientation"])
     stretch = workspace.inv().apply(out["proxy_position"] - out["device_position"]) / scale
@@ -59,7 +60,7 @@ def _coupling(history: History) -> Certificate:
         # The force that stands for a torque fades with it, and then follows no line between two ends.
         found.leave("faded, with a virtual sphere", int(np.sum(~fresh)))
     # What makes the torque on its lever: without a sphere that is all of the force.
-    pulled = ends[0] if sphere > 0.0 else out["coupling_wrench"][:, :3]
+    pulled = ends[0] if sphere > 0.0 else own[:, :3]
     lever = _turns(out["device_orientation"]).apply(np.array(history.world["tip_offset"], dtype=float)) / scale
     proxy, image = _turns(out["proxy_orientation"]), _turns(out["device_orientation"])
     turn = (proxy * image.inv()).as_quat()
@@ -75,7 +76,7 @@ def _coupling(history: History) -> Certificate:
         torque = torque - axis * np.sum(axis * torque, axis=1)[:, None]
     if actuated == 0:
         ends = [np.zeros_like(end) for end in ends]
-    wanted, given = [ends, [torque, 0.0 * torque]], [out["coupling_wrench"][:, :3], out["coupling_wrench"][:, 3:]]
+    wanted, given = [ends, [torque, 0.0 * torque]], [own[:, :3], own[:, 3:]]
     grown = 1.0 + _norm(np.abs(out["proxy_position"]) + np.abs(out["device_position"])) / scale[:, 0]
     sizes = [
         (history.stiffness[rows] * 1e-6 * grown + spring + history.damping[rows] * _norm(relative))
@@ -86,6 +87,19 @@ def _coupling(history: History) -> Certificate:
         off = np.where(fresh, _norm(logged - full), _beside(logged, full, faded))
         sure = fresh if sphere > 0.0 else np.ones(len(rows), dtype=bool)
         found.judge_all(history.ticks[rows][sure], off[sure], ROUNDING * much[sure] + 1e-300, what)
+    return found
+
+
+def _effects(history: History) -> Certificate:
+    """Nothing beside spring and damper but by a surface, a region or a burst."""
+    found = Certificate("effects", "no force of surfaces, regions and bursts where there are none", "N, N·m")
+    settings, taken = history.settings, history.records["input"]["command"]
+    idle = int(settings["surface_count"]) == 0 and int(settings["region_count"]) == 0
+    quiet = np.full(len(history), idle) & ~np.logical_or.accumulate(taken["kind"] == CommandKind.VIBRATE)
+    # What sounds when a log begins late was set off before it.
+    quiet &= np.arange(len(history)) >= np.flatnonzero(np.append(~history.output["effects"].any(axis=1), True))[0]
+    found.judge_all(history.ticks[quiet], _norm(history.output["effects"][quiet]), 0.0)
+    found.leave("surfaces, regions or bursts are felt", int(np.sum(~quiet)))
     return found
 
 

@@ -12,6 +12,8 @@ from bridge.config import ConfigError, load_config, parse_config
 from bridge.model_file import load_model, save_model
 from bridge.scene.errors import MeshError, SceneError
 from haptics.cards import CardError
+from haptics.pattern import PATTERNS
+from haptics.surfaces import SHARE
 from rtcore.collision.nearest import clearance
 from rtcore.state import make_state
 from rtcore.tables import BUDGET, HELD, STATIC
@@ -66,6 +68,38 @@ def test_bodies_poses_kinds_and_friction():
     assert len(assembly.model.meshes) == 1 and table["mesh_id"] == lid["mesh_id"]
     assert assembly.mesh_hashes["table"] == assembly.mesh_hashes["lid"]
     assert assembly.triangle_count == 24
+
+
+def test_surfaces_and_regions_get_into_the_settings_once_each():
+    soft = "surface.stiffness = 300.0\n"
+    rough = 'surface = { pattern = "noise", height = 1e-4, seed = 3 }\n'
+    region = '[[scene.region]]\nkind = "viscous"\nposition = [0, 0, 1]\narm = [1, 0, 0]\nreach = 0.1\nstrength = 2\n'
+    bodies = box("a", more=soft) + box("b") + box("c", more=rough) + box("d", more=soft)
+    assembly = made(bodies + region + START + "[coupling]\nstiffness = 1900\n")
+    assert assembly.model.bodies["surface_id"].tolist() == [1, 0, 2, 1]
+    row = assembly.settings[0]
+    assert (row["surface_count"], row["region_count"]) == (2, 1)
+    assert row["surfaces"]["stiffness"][:2].tolist() == [300.0, 0.0]
+    assert (row["surfaces"][1]["pattern"], row["surfaces"][1]["seed"]) == (PATTERNS["noise"], 3)
+    assert row["regions"][0]["arm"].tolist() == [1.0, 0.0, 0.0]
+    capped = assembly.card.stiffness_max / (1.0 + SHARE)
+    assert row["stiffness"] == capped
+    assert any(f"capped at {capped:g} to leave room for reliefs of surfaces" in note for note in assembly.notes)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (box(more="surface.drag = 99.0\n"), r"scene\.body\[0\] \('a'\)\.surface\.drag = 99 N·s/m must be at most 10"),
+        (
+            box() + '[[scene.region]]\nkind = "magnet"\nposition = [0, 0, 1]\nreach = 0.01\nstrength = 5\n',
+            r"scene\.region\[0\]\.strength = 5 N must be at most 1\.48 N",
+        ),
+    ],
+)
+def test_effects_beyond_the_device_are_refused(more, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        made(more + START)
 
 
 def test_budget_settings_and_card():

@@ -197,6 +197,7 @@ def test_every_operation_sends_its_fields(triggered):
         client.clutch(True)
         client.set_gains(300, 2)
         client.set_scale(2)
+        client.vibrate(1, 150, 0.1, decay=0.02)
         client.pose_body("box", (1, 2, 3))
         client.disarm()
         client.stop()
@@ -214,6 +215,14 @@ def test_every_operation_sends_its_fields(triggered):
         {"op": "clutch", "pressed": True},
         {"op": "set", "stiffness": 300.0, "damping": 2.0},
         {"op": "set", "scale": 2.0},
+        {
+            "op": "vibrate",
+            "amplitude": 1.0,
+            "frequency": 150.0,
+            "duration": 0.1,
+            "decay": 0.02,
+            "direction": [0.0, 0.0, 1.0],
+        },
         {"op": "pose_body", "body": "box", "position": [1.0, 2.0, 3.0], "orientation": [0.0, 0.0, 0.0, 1.0]},
         {"op": "disarm"},
         {"op": "stop"},

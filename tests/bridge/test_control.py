@@ -205,6 +205,7 @@ def valid(session):
         "disarm": {},
         "clutch": {"pressed": True},
         "set": {"stiffness": 100.0, "damping": 1},
+        "vibrate": {"amplitude": 1.0, "frequency": 150, "duration": 0.1, "direction": [0, 0, 2]},
         "pose_body": {"body": "block", "position": [0, 0, 1.5], "orientation": [0, 0, 0, 1]},
         "reset": {},
         "stop": {},
@@ -220,6 +221,12 @@ def test_every_command_reaches_the_servo_once(bench, op):
     assert bench.answer()["ok"]
     assert bench.taken() == []
     assert set(valid(0)) | {"hello", "describe", "status"} == set(CONTROL_OPERATIONS)
+
+
+def test_vibrate_gives_its_numbers_and_a_unit_direction(bench):
+    session = bench.hello()
+    bench.post({"v": 1, "id": 1, "op": "vibrate", "session": session, **valid(session)["vibrate"]})
+    assert bench.command()["values"].tolist() == [1.0, 150.0, 0.1, 0.0, 0.0, 0.0, 1.0, 0.0]
 
 
 def test_pose_body_names_the_body_by_its_place(bench):
@@ -243,6 +250,11 @@ def test_pose_body_names_the_body_by_its_place(bench):
         ("set", {"stiffness": True, "damping": 1}, "bad_request", "must be a number"),
         ("set", {"scale": 0}, "bad_value", "above 0"),
         ("set", {"scale": 1, "stiffness": 5, "damping": 1}, "bad_request", "either"),
+        ("vibrate", {"amplitude": 1, "frequency": 150}, "bad_request", "needs `duration`"),
+        ("vibrate", {"amplitude": 1, "frequency": 0, "duration": 1}, "bad_value", "`frequency` must be above 0"),
+        ("vibrate", {"amplitude": 1, "frequency": 150, "duration": 6}, "bad_value", "at most 5 s"),
+        ("vibrate", {"amplitude": 1, "frequency": 9, "duration": 1, "decay": -1}, "bad_value", "below 0"),
+        ("vibrate", {"amplitude": 1, "frequency": 9, "duration": 1, "direction": [0, 0, 0]}, "bad_value", "zero"),
         ("pose_body", {"body": "blok", "position": [0, 0, 0]}, "bad_value", "did you mean 'block'"),
         ("pose_body", {"body": "block", "position": [0, 0]}, "bad_request", "three numbers"),
         ("pose_body", {"body": "block", "position": [0, 0, 0], "orientation": [0, 0, 0, 2]}, "bad_value", "norm 2"),

@@ -30,6 +30,7 @@ ALL = {
         "tool residual",
         "tool balance",
         "coupling",
+        "effects",
         "wrench sent",
         "limits",
     ),
@@ -142,7 +143,14 @@ def test_a_sphere_tip_passes_and_its_tampered_logs_do_not(tmp_path: Path):
         push = record["output"]["report"]["contacts"]["displacement"][:, 0]
         push += np.cross(normal, (1.0, 0.0, 0.0)) * np.linalg.norm(push)
 
-    for change, names in ((into, {"gap", "between ticks", "coupling"}), (askew, {"tool cone", "tool balance"})):
+    def beside(record: np.ndarray) -> None:
+        record["output"]["effects"][:, 0] = 1e-6
+
+    for change, names in (
+        (into, {"gap", "between ticks", "coupling"}),
+        (askew, {"tool cone", "tool balance"}),
+        (beside, {"coupling", "effects"}),
+    ):
         records = run.records.copy()
         change(records[row : row + 1])
         bad = log_of(tmp_path / "b.mcap", Run(run.model, run.settings, records, run.snapshots))

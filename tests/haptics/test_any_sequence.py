@@ -17,9 +17,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from scipy.spatial.transform import Rotation
 
 from haptics.codes import GOOD, JUMPED
+from haptics.pattern import NOISE
+from haptics.regions import MAGNET, make_region, set_regions
 from haptics.states import CommandKind, CommandResult, EngagementState
+from haptics.surfaces import make_surface, put_surface
 from haptics.tables import OUTPUT, TOUCH
 from haptics.tick import tick
+from haptics.touch import make_touch
 from rtcore.geometry.tree import build_tree
 from rtcore.model import Model, ModelBuilder
 from rtcore.tables import HELD, PROXY
@@ -38,7 +42,7 @@ def room_with_a_box(tip_offset: tuple[float, float, float], friction: float) -> 
     """A closed room whose floor is z = 0, and in it a box that may be posed."""
     builder = ModelBuilder()
     room = builder.add_mesh(*build_tree(ROOM * CORNERS, FACES[:, ::-1]))
-    builder.add_body(room, (0.0, 0.0, ROOM), friction_static=friction, friction_kinetic=0.7 * friction)
+    builder.add_body(room, (0.0, 0.0, ROOM), friction_static=friction, friction_kinetic=0.7 * friction, surface_id=1)
     box = builder.add_mesh(*build_tree(BOX * CORNERS, FACES))
     builder.add_body(box, (0.1, 0.0, 0.1), friction_static=friction, friction_kinetic=friction, kind=HELD)
     return builder.build(TIP_RADIUS, tip_offset, EPS_ALERT, EPS_SAFETY, EPS_BREAK)
@@ -89,8 +93,9 @@ class AnySequence(RuleBasedStateMachine):
         fault=st.sampled_from([1.0, 15.0]),
         stiffness=st.sampled_from([100.0, 3000.0]),
         deadman=st.booleans(),
+        effects=st.booleans(),
     )
-    def begin(self, card, scale, turned, tip_offset, friction, up, down, fault, stiffness, deadman):
+    def begin(self, card, scale, turned, tip_offset, friction, up, down, fault, stiffness, deadman, effects):
         self.turn = Rotation.from_rotvec(turned)
         self.rig = Rig(
             room_with_a_box(tip_offset, friction),
@@ -107,6 +112,14 @@ class AnySequence(RuleBasedStateMachine):
             lease_ms=80.0,
             require_deadman=deadman,
         )
+        # The floor is a body with a surface_id; without surfaces in the settings that means nothing.
+        self.rig.model.bodies[0]["surface_id"] = int(effects)
+        if effects:
+            rough = make_surface(pattern=NOISE, height=1e-3, damping=2.0, drag=2.0, burst=50.0, friction_variation=1.0)
+            put_surface(self.rig.settings, rough)
+            strength = 0.05 * self.rig.chosen["stiffness_max"] * 0.1 / scale
+            set_regions(self.rig.settings, [make_region(MAGNET, (0.02, 0.0, 0.02), 0.1, strength)])
+            self.rig.touch = make_touch(self.rig.settings)
         self.rig.sample["position"] = 0.0
         self.owner = 0
         self.pose = np.zeros(3)
@@ -405,6 +418,16 @@ class AnySequence(RuleBasedStateMachine):
         self.rig.put(CommandKind.POSE_BODY, 1.0, *around, *orientation, session=self.owner)
         self.lay()
         self.go()
+
+    @precondition(forces_are_on)
+    @rule(
+        amplitude=st.floats(1e-3, 1e6), frequency=st.floats(1.0, 1e5), decay=st.sampled_from([0.0, 1e-9, 0.02]), n=few
+    )
+    def vibrate(self, amplitude, frequency, decay, n):
+        self.rig.put(CommandKind.VIBRATE, amplitude, frequency, 0.05, decay, 0.0, 0.6, 0.8, session=self.owner)
+        for _ in range(n):
+            self.lay()
+            self.go()
 
     @precondition(forces_are_on)
     @rule()

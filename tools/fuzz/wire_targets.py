@@ -218,6 +218,7 @@ REQUESTS: tuple[dict[str, Any], ...] = (
     {"op": "arm", "session": 5, "reanchor": True},
     {"op": "clutch", "session": 5, "pressed": False},
     {"op": "set", "session": 5, "stiffness": 300.0, "damping": 1.0},
+    {"op": "vibrate", "session": 5, "amplitude": 0.5, "frequency": 150.0, "duration": 0.1, "decay": 0.02},
     {"op": "pose_body", "session": 5, "body": "a", "position": [0.0, 0.0, 1.0], "orientation": [0.0, 0.0, 0.0, 1.0]},
     {"op": "stop"},
 )

@@ -1,0 +1,99 @@
+"""Effects: what is felt beside the coupling's spring, added to it before ramp, slew limit and saturation.
+
+Surfaces (:mod:`haptics.surfaces`), regions (:mod:`haptics.regions`) and bursts (:mod:`haptics.bursts`). They change
+what the hand feels, not what the tool does. A local impedance carries them in its feed-forward. Parts that follow a
+velocity fade with the sample's age, as the coupling's damper does.
+"""
+
+from haptics.bursts import begin, burst_force
+from haptics.codes import ACTIVE, ENGAGING, HOLD
+from haptics.coupling import freshness, image_velocity, tool_velocity
+from haptics.degrees import driven_torque
+from haptics.regions import regions_force
+from haptics.surfaces import surface_force
+from haptics.tables import Record
+from haptics.workspace import tool_position, torque_to_device, vector_to_device
+from rtcore.kernels import inner, kernel
+from rtcore.model import Model
+from rtcore.spatial import Vector, add, cross, dot, quaternion, scaled, subtract, vector
+from rtcore.state import State
+
+LEFT_MS = 20.0
+"""A surface that was not touched for so long is hit when it is touched again."""
+
+
+@kernel
+def add_effects(model: Model, state: State, settings: Record, touch: Record, output: Record) -> None:
+    """The stage: effects in ``output.effects``, in the coupling wrench and in the feed-forward."""
+    for k in range(6):
+        output.effects[k] = 0.0
+    if settings.actuated == 0:
+        return
+    if settings.surface_count == 0 and settings.region_count == 0 and touch.burst_ticks == 0:
+        return
+    fresh = freshness(settings, touch.age_ns)
+    hand = scaled(image_velocity(settings, touch), fresh / touch.scale)
+    force = (0.0, 0.0, 0.0)
+    torque = (0.0, 0.0, 0.0)
+    if settings.region_count > 0 and touch.has_pose != 0:
+        force = regions_force(settings, vector(touch.goal.goal_position), hand)
+    if settings.surface_count > 0:
+        count_untouched(settings, touch)
+        world, proxy = model.world[0], state.proxy[0]
+        at = tool_position(world, proxy)
+        for k in range(output.report.contact_count):
+            contact = output.report.contacts[k]
+            surface_id = model.bodies[contact.body_id].surface_id
+            if surface_id <= 0:
+                continue
+            pushed = touched(state, settings, touch, contact, surface_id, hand)
+            force = add(force, pushed)
+            # What a sphere tip feels acts in its centre, as the coupling's force does.
+            where = vector(contact.point) if world.tool_mesh_id >= 0 else vector(proxy.position)
+            arm = scaled(subtract(where, at), 1.0 / touch.scale)
+            torque = add(torque, cross(arm, pushed))
+    felt = add(vector_to_device(settings, force), burst_force(touch))
+    turned = (0.0, 0.0, 0.0)
+    if settings.torque_free == 0:
+        orientation = quaternion(touch.device_orientation)
+        turned = driven_torque(settings, orientation, scaled(torque_to_device(settings, touch, torque), fresh))
+    for k in range(3):
+        output.effects[k] = felt[k]
+        output.effects[3 + k] = turned[k]
+        output.coupling_wrench[k] += felt[k]
+        output.coupling_wrench[3 + k] += turned[k]
+        output.feed_forward[k] += felt[k]
+
+
+@inner
+def count_untouched(settings: Record, touch: Record) -> None:
+    """One more tick without a touch, for every surface; who is touched now is set back."""
+    for k in range(settings.surface_count):
+        touch.untouched[k] = min(touch.untouched[k] + 1, 1 << 30)
+
+
+@inner
+def touched(state: State, settings: Record, touch: Record, contact: Record, surface_id: int, hand: Vector) -> Vector:
+    """Force of one contact's surface (scene axes, N); where it is hit a burst begins."""
+    surface = settings.surfaces[surface_id - 1]
+    normal = vector(contact.normal)
+    if dot(vector(contact.displacement), normal) <= 0.0:
+        return 0.0, 0.0, 0.0
+    if touch.untouched[surface_id - 1] * settings.dt * 1e3 > LEFT_MS and surface.burst > 0.0:
+        speed = -dot(hand, normal)
+        engaged = touch.state == ENGAGING or touch.state == ACTIVE or touch.state == HOLD
+        if engaged and speed > 0.0:
+            knock = vector_to_device(settings, scaled(normal, surface.burst * speed))
+            lasts = surface.burst_decay_s * 5.0
+            begin(settings, touch, knock, surface.burst_frequency, surface.burst_decay_s, lasts)
+    touch.untouched[surface_id - 1] = 0
+    return surface_force(
+        surface,
+        contact,
+        state.poses[contact.body_id],
+        touch.stiffness,
+        touch.scale,
+        settings.dt,
+        hand,
+        tool_velocity(touch),
+    )
