@@ -483,7 +483,8 @@ class Servo:
         output = record["output"]
         state = int(output["state"][0])
         forces = {
-            name: output[name].copy() for name in ("wrench", "coupling_wrench", "stiffness", "damping", "feed_forward")
+            name: output[name].copy()
+            for name in ("wrench", "coupling_wrench", "passivity_wrench", "stiffness", "damping", "feed_forward")
         }
         output["render_twist"] = output["event_from"] = output["event_to"] = output["command_id"] = 0
         output["reason"] = Reason.NOT_FINITE

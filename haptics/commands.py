@@ -4,7 +4,7 @@ One command at most is taken per tick. A refusal has changed nothing and says wh
 makes the tick's one transition.
 """
 
-from haptics import workspace
+from haptics import passivity, workspace
 from haptics.codes import (
     ARMED,
     BAD_VALUE,
@@ -143,7 +143,7 @@ def lease(settings: Record, touch: Record, command: Record) -> int:
     touch.scale = settings.scale
     put_vector(touch.anchor_position, (0.0, 0.0, 0.0))
     put_quaternion(touch.anchor_orientation, (0.0, 0.0, 0.0, 1.0))
-    touch.energy = 0.0
+    passivity.begin(touch)
     return OK
 
 
