@@ -337,6 +337,7 @@ def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
             rotational_stiffness=coupling.rotational_stiffness,
             virtual_sphere=coupling.virtual_sphere,
             sphere_radius=coupling.sphere_radius,
+            passivity=coupling.passivity,
             scale=workspace.scale,
             workspace_position=workspace.pose.position,
             workspace_orientation=workspace.pose.orientation,

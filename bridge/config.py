@@ -449,6 +449,8 @@ class Coupling(Section):
     """Time to no force when it was asked for"""
     ramp_fault_ms: Annotated[float, Field(gt=0, le=20)] = 15.0
     """Time to no force when it is forced (lost client, jump, stop)"""
+    passivity: bool = True
+    """Whether energy that sampling produces is taken back by damping, at most 0.9 of the card's `damping_max`"""
     velocity_window_ms: Positive = 12.0
     """Window of the velocity estimate when samples carry no twist"""
     valid_for_ms: Positive = 10.0

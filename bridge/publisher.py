@@ -60,6 +60,9 @@ STATE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("stiffness", "N/m, N·m/rad", "diagonal, device frame, ramp included"),
     ("damping", "N·s/m, N·m·s/rad", "diagonal, device frame, ramp included"),
     ("energy", "J", "handed to the hand so far; positive: the daemon has produced energy"),
+    ("energy_linear", "J", "the part of it by force"),
+    ("energy_angular", "J", "the part of it by torque"),
+    ("passivity_damping", "N·s/m, N·m·s/rad", "what the passivity controller adds in damping, linear and angular"),
     ("limited", "", "bits as in a render"),
     ("degraded", "", "words for the work that the budget cut short"),
     ("gap", "m", "smallest distance from the tip to a surface; -1 when none is near"),
@@ -123,7 +126,9 @@ def state_message(record: np.void, body_ids: Sequence[int] = ()) -> dict[str, An
         "damping",
     ):
         message[name] = output[name].tolist()
-    message["energy"] = float(output["energy"])
+    message["passivity_damping"] = output["passivity_damping"].tolist()
+    for name in ("energy", "energy_linear", "energy_angular"):
+        message[name] = float(output[name])
     message["limited"] = int(output["limited"])
     message["degraded"] = [word for bit, word in DEGRADED_WORDS if report["degraded"] & bit]
     message["gap"] = float(report["smallest_gap"])

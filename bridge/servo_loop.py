@@ -482,7 +482,10 @@ class Servo:
             record["timing"] = good["timing"]
         output = record["output"]
         state = int(output["state"][0])
-        fading = ("wrench", "coupling_wrench", "effects", "stiffness", "damping", "feed_forward")
+        fading = (
+            *("wrench", "coupling_wrench", "effects", "passivity_wrench"),
+            *("stiffness", "damping", "feed_forward"),
+        )
         forces = {name: output[name].copy() for name in fading}
         output["render_twist"] = output["event_from"] = output["event_to"] = output["command_id"] = 0
         output["reason"] = Reason.NOT_FINITE

@@ -6,7 +6,7 @@ makes the tick's one transition.
 
 import math
 
-from haptics import bursts, workspace
+from haptics import bursts, passivity, workspace
 from haptics.codes import (
     ARMED,
     BAD_VALUE,
@@ -148,7 +148,7 @@ def lease(settings: Record, touch: Record, command: Record) -> int:
     touch.scale = settings.scale
     put_vector(touch.anchor_position, (0.0, 0.0, 0.0))
     put_quaternion(touch.anchor_orientation, (0.0, 0.0, 0.0, 1.0))
-    touch.energy = 0.0
+    passivity.begin(touch)
     return OK
 
 

@@ -9,11 +9,13 @@ wall is not sticky), it fades in from zero at touch-down, and it does nothing wh
 The stretch includes the tangential part that friction holds back, and so does the force.
 
 The tip's force on its lever about the coupling point makes the torque. A tool mesh, which surfaces keep from turning
-too, adds a rotational spring between its orientation and the image's: torque = K_r sin(angle) about the axis of the
-turn from the image to the tool. The sine has no jump at half a turn, where the shorter way changes sides; angles are
-the same in scene and device. A torque is no spring of the rendered impedance but its feed-forward, which is the torque
-that may be sent (:mod:`haptics.limits`). In HOLD torque and damper decay, linearly, to zero at the stale horizon; the
-spring of the force stays.
+too, adds a rotational spring between its orientation and the image's: a torque of K_r times the angle about the axis of
+the turn from the image to the tool (the logarithm of the rotation), which is the spring that the mechanics balance. At
+half a turn the shorter way changes sides, so the torque goes to zero before it: it grows up to the card's torque_max at
+most, and falls linearly over the last 20 degrees. It is a function of the angle alone, hence has a potential, and a
+turn all the way round gives back what it took. Angles are the same in scene and device. A torque is no spring of the
+rendered impedance but its feed-forward, which is the torque that may be sent (:mod:`haptics.limits`). In HOLD torque
+and damper decay, linearly, to zero at the stale horizon; the spring of the force stays.
 
 A device gets what it drives (:mod:`haptics.degrees`): of five degrees the torque across its handle's axis, of three no
 torque, but when asked a force in its place (:mod:`haptics.sphere`), and an input device nothing, though the spring
@@ -23,6 +25,8 @@ An adapter that closes the loop itself gets K (the ramp included), the tool's po
 only while a contact holds the tool back; a diagonal cannot say "along the stretch", so it should hold the damper within
 the spring's force as above.
 """
+
+import math
 
 from haptics.degrees import driven_torque
 from haptics.sphere import sphere_force
@@ -47,10 +51,14 @@ from rtcore.spatial import (
     put_vector,
     quaternion,
     rotate,
+    rotation_vector,
     scaled,
     subtract,
     vector,
 )
+
+TAPER = math.radians(20.0)
+"""Before half a turn: where the rotational spring lets go. Shorter would make a steeper, unstable fall."""
 
 
 @kernel
@@ -76,11 +84,27 @@ def tool_velocity(touch: Record) -> Vector:
     return vector(touch.proxy_velocity)
 
 
+@kernel
+def turning_torque(stiffness: float, largest: float, angle: float) -> float:
+    """Torque (N·m) of the rotational spring at an angle (rad, 0..pi).
+
+    K_r angle up to ``largest`` (0: no limit), then constant, and linear to zero within TAPER of half a turn.
+    """
+    top = stiffness * (math.pi - TAPER)
+    if largest > 0.0:
+        top = min(top, largest)
+    return min(stiffness * angle, top, top * max(math.pi - angle, 0.0) / TAPER)
+
+
 @inner
 def turning_back(proxy: Record, settings: Record, touch: Record) -> Vector:
     """Torque (scene, N·m) of the rotational spring between a tool mesh and the image of the device."""
     turn = multiply(quaternion(proxy.orientation), conjugate(quaternion(touch.goal.goal_orientation)))
-    return scaled((turn[0], turn[1], turn[2]), 2.0 * turn[3] * settings.rotational_stiffness)
+    way = rotation_vector(turn)
+    angle = length(way)
+    if angle == 0.0:
+        return 0.0, 0.0, 0.0
+    return scaled(way, turning_torque(settings.rotational_stiffness, settings.torque_max, angle) / angle)
 
 
 @kernel
@@ -114,36 +138,43 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     velocity = image_velocity(settings, touch)
     tool = tool_velocity(touch)
     size = length(stretch)
-    force = (0.0, 0.0, 0.0)
+    spring = scaled(stretch, touch.stiffness)
+    # The damper as a share of the spring's force.
+    share = 0.0
     damping = 0.0
     if size > 0.0:
         relative = vector_to_device(settings, subtract(tool, velocity))
         rate = (relative[0] * stretch[0] + relative[1] * stretch[1] + relative[2] * stretch[2]) / (size * touch.scale)
-        damped = fresh * damper(touch.stiffness, touch.damping, size, rate)
-        force = scaled(stretch, (touch.stiffness * size + damped) / size)
+        share = fresh * damper(touch.stiffness, touch.damping, size, rate) / (touch.stiffness * size)
+    force = scaled(spring, 1.0 + share)
     blocked = held_back(world, output.report)
     if blocked:
         damping = fresh * touch.damping
     torque = (0.0, 0.0, 0.0)
+    springing = (0.0, 0.0, 0.0)
     instead = (0.0, 0.0, 0.0)
     if settings.torque_free == 0 or settings.sphere > 0.0:
         # Work at the device counts device metres, so the lever is divided by the scale like every length.
         orientation = quaternion(touch.goal.goal_orientation)
         lever = scaled(tip_lever(world, orientation), 1.0 / touch.scale)
-        in_scene = cross(lever, rotate(quaternion(settings.workspace_orientation), force))
+        levered = cross(lever, rotate(quaternion(settings.workspace_orientation), spring))
+        back = (0.0, 0.0, 0.0)
         if world.tool_mesh_id >= 0:
-            in_scene = add(in_scene, turning_back(proxy, settings, touch))
-        torque = scaled(torque_to_device(settings, touch, in_scene), fresh)
+            back = turning_back(proxy, settings, touch)
         turned = quaternion(touch.device_orientation)
+        springing = scaled(torque_to_device(settings, touch, add(levered, back)), fresh)
+        torque = scaled(torque_to_device(settings, touch, add(scaled(levered, 1.0 + share), back)), fresh)
         if settings.torque_free == 0:
+            springing = driven_torque(settings, turned, springing)
             torque = driven_torque(settings, turned, torque)
         else:
+            spring = add(spring, sphere_force(settings, touch.scale, turned, springing))
             instead = sphere_force(settings, touch.scale, turned, torque)
-            torque = (0.0, 0.0, 0.0)
             force = add(force, instead)
+            springing = torque = (0.0, 0.0, 0.0)
     stiffness = touch.stiffness
     if settings.actuated == 0:
-        force = (0.0, 0.0, 0.0)
+        force = spring = (0.0, 0.0, 0.0)
         stiffness = 0.0
         damping = 0.0
 
@@ -163,6 +194,8 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     elif blocked and world.tool_mesh_id >= 0:
         turning = (0.0, 0.0, 0.0)
     for k in range(3):
+        touch.conservative[k] = spring[k]
+        touch.conservative[3 + k] = springing[k]
         output.coupling_wrench[k] = force[k]
         output.coupling_wrench[3 + k] = torque[k]
         output.render_twist[k] = moving[k]

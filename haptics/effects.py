@@ -33,10 +33,9 @@ def add_effects(model: Model, state: State, settings: Record, touch: Record, out
         return
     fresh = freshness(settings, touch.age_ns)
     hand = scaled(image_velocity(settings, touch), fresh / touch.scale)
-    force = (0.0, 0.0, 0.0)
-    torque = (0.0, 0.0, 0.0)
+    spring = damper = moment = damping = (0.0, 0.0, 0.0)
     if settings.region_count > 0 and touch.has_pose != 0:
-        force = regions_force(settings, vector(touch.goal.goal_position), hand)
+        spring, damper = regions_force(settings, vector(touch.goal.goal_position), hand)
     if settings.surface_count > 0:
         count_untouched(settings, touch)
         world, proxy = model.world[0], state.proxy[0]
@@ -46,23 +45,35 @@ def add_effects(model: Model, state: State, settings: Record, touch: Record, out
             surface_id = model.bodies[contact.body_id].surface_id
             if surface_id <= 0:
                 continue
-            pushed = touched(state, settings, touch, contact, surface_id, hand)
-            force = add(force, pushed)
+            pushed, damped = touched(state, settings, touch, contact, surface_id, hand)
             # What a sphere tip feels acts in its centre, as the coupling's force does.
             where = vector(contact.point) if world.tool_mesh_id >= 0 else vector(proxy.position)
             arm = scaled(subtract(where, at), 1.0 / touch.scale)
-            torque = add(torque, cross(arm, pushed))
-    felt = add(vector_to_device(settings, force), burst_force(touch))
-    turned = (0.0, 0.0, 0.0)
+            spring, damper = add(spring, pushed), add(damper, damped)
+            moment, damping = add(moment, cross(arm, pushed)), add(damping, cross(arm, damped))
+    # A burst is meant to shake: no account counts its work as that of sampling.
+    put(settings, touch, output, add(vector_to_device(settings, spring), burst_force(touch)), moment, fresh, True)
+    put(settings, touch, output, vector_to_device(settings, damper), damping, fresh, False)
+
+
+@inner
+def put(
+    settings: Record, touch: Record, output: Record, force: Vector, moment: Vector, fresh: float, springs: bool
+) -> None:
+    """Add a force (device frame, N) and a moment (scene, N·m); ``springs``: by place, not by velocity."""
+    torque = (0.0, 0.0, 0.0)
     if settings.torque_free == 0:
-        orientation = quaternion(touch.device_orientation)
-        turned = driven_torque(settings, orientation, scaled(torque_to_device(settings, touch, torque), fresh))
+        turned = quaternion(touch.device_orientation)
+        torque = driven_torque(settings, turned, scaled(torque_to_device(settings, touch, moment), fresh))
     for k in range(3):
-        output.effects[k] = felt[k]
-        output.effects[3 + k] = turned[k]
-        output.coupling_wrench[k] += felt[k]
-        output.coupling_wrench[3 + k] += turned[k]
-        output.feed_forward[k] += felt[k]
+        output.effects[k] += force[k]
+        output.effects[3 + k] += torque[k]
+        output.coupling_wrench[k] += force[k]
+        output.coupling_wrench[3 + k] += torque[k]
+        output.feed_forward[k] += force[k]
+        if springs:
+            touch.conservative[k] += force[k]
+            touch.conservative[3 + k] += torque[k]
 
 
 @inner
@@ -73,12 +84,14 @@ def count_untouched(settings: Record, touch: Record) -> None:
 
 
 @inner
-def touched(state: State, settings: Record, touch: Record, contact: Record, surface_id: int, hand: Vector) -> Vector:
-    """Force of one contact's surface (scene axes, N); where it is hit a burst begins."""
+def touched(
+    state: State, settings: Record, touch: Record, contact: Record, surface_id: int, hand: Vector
+) -> tuple[Vector, Vector]:
+    """Forces of one contact's surface, by place and by velocity (scene axes, N); where it is hit a burst begins."""
     surface = settings.surfaces[surface_id - 1]
     normal = vector(contact.normal)
     if dot(vector(contact.displacement), normal) <= 0.0:
-        return 0.0, 0.0, 0.0
+        return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     if touch.untouched[surface_id - 1] * settings.dt * 1e3 > LEFT_MS and surface.burst > 0.0:
         speed = -dot(hand, normal)
         engaged = touch.state == ENGAGING or touch.state == ACTIVE or touch.state == HOLD

@@ -1,4 +1,4 @@
-"""What stands between the coupling and the hand: finite check, gain ramp, slew limit, saturation by norm, energy.
+"""What stands between the coupling and the hand: finite check, gain ramp, slew limit, saturation by norm.
 
 Order: finite check; ramp (gain in 0..1); then slew limit and saturation together. The largest allowed force is ramped
 as well (force_max * gain), and the rendered force is the farthest point towards the wanted one that is both within the
@@ -6,11 +6,6 @@ slew limit of the last and within the allowed norm. Taken one after the other, e
 a spring stretched far beyond saturation would keep its full force through most of a ramp, then have to drop. Together
 they make every ramp monotone, end exactly at zero, and never step by more than the slew limit. Force and torque are
 treated separately, each with its direction preserved by its saturation.
-
-Energy observer: ``energy`` is the work done on the hand since the lease began, J, by the wrench held from one sample to
-the next. Positive: the port has given more than it got. Pressing into a spring makes it negative, and coming back
-brings it to zero; what remains above zero after a full cycle is energy that sampling has generated (1/2 K dx^2 per
-sample for a pure spring, the sampling term of Colgate and Schenkel 1994).
 """
 
 import math
@@ -19,14 +14,9 @@ from haptics.codes import ENGAGING, RELEASING
 from haptics.tables import Record
 from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
-    Quaternion,
     Vector,
     add,
-    conjugate,
     length,
-    multiply,
-    quaternion,
-    rotation_vector,
     scaled,
     subtract,
     vector,
@@ -36,6 +26,8 @@ SATURATED = 1
 SLEW_LIMITED = 2
 NOT_FINITE = 4
 NOT_SENT = 8
+DAMPED = 16
+"""The passivity controller adds damping."""
 
 
 @inner
@@ -75,12 +67,9 @@ def approach(last: Vector, wanted: Vector, largest: float, slew: float) -> tuple
 
 
 @inner
-def observe_energy(touch: Record, position: Vector, orientation: Quaternion) -> None:
-    """Add the work that the last wrench did while the device went from its last good pose to this one."""
-    moved = subtract(position, vector(touch.device_position))
-    turned = rotation_vector(multiply(orientation, conjugate(quaternion(touch.device_orientation))))
-    for k in range(3):
-        touch.energy += touch.wrench[k] * moved[k] + touch.wrench[3 + k] * turned[k]
+def sent(size: float, wanted: float) -> float:
+    """Share of a wanted norm that one of ``size`` is, 1 at most."""
+    return min(1.0, size / wanted) if wanted > 0.0 else 1.0
 
 
 @kernel
@@ -95,6 +84,7 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
         limited |= NOT_FINITE
         for k in range(6):
             output.coupling_wrench[k] = 0.0
+            output.passivity_wrench[k] = 0.0
             output.render_twist[k] = 0.0
             output.stiffness[k] = 0.0
             output.damping[k] = 0.0
@@ -106,10 +96,14 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
         for k in range(6):
             output.wrench[k] = 0.0
             output.feed_forward[k] = 0.0
+            touch.damped[k] = 0.0
         limited |= NOT_SENT
     else:
-        force = (output.coupling_wrench[0], output.coupling_wrench[1], output.coupling_wrench[2])
-        torque = (output.coupling_wrench[3], output.coupling_wrench[4], output.coupling_wrench[5])
+        damping, turning = output.passivity_wrench[:3], output.passivity_wrench[3:]
+        force = add(vector(output.coupling_wrench[:3]), vector(damping))
+        torque = add(vector(output.coupling_wrench[3:]), vector(turning))
+        if output.passivity_damping[0] > 0.0 or output.passivity_damping[1] > 0.0:
+            limited |= DAMPED
         gain = touch.gain
         if length(force) > settings.force_max or length(torque) > settings.torque_max:
             limited |= SATURATED
@@ -121,13 +115,12 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
             # Releasing only ever takes away, even from a force that was still catching up with its spring.
             largest_force = min(largest_force, length(last_force))
             largest_torque = min(largest_torque, length(last_torque))
-        wanted = gain * length(force)
+        wanted, wanted_torque = gain * length(force), gain * length(torque)
         force, slow = approach(last_force, scaled(force, gain), largest_force, settings.force_slew)
-        # What stands in place of a torque is no spring either: it goes ahead in the share that is sent of it all.
-        share = gain
-        if wanted > 0.0:
-            share = gain * min(1.0, length(force) / wanted)
         torque, slow_torque = approach(last_torque, scaled(torque, gain), largest_torque, settings.torque_slew)
+        # What stands in place of a torque is no spring either: it goes ahead in the share that is sent of it all.
+        share = gain * sent(length(force), wanted)
+        share_torque = gain * sent(length(torque), wanted_torque)
         if slow or slow_torque:
             limited |= SLEW_LIMITED
         for k in range(3):
@@ -136,8 +129,12 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
             output.feed_forward[k] *= share
             # No spring stands behind the torque: who closes the impedance gets all of it this way, limited like here.
             output.feed_forward[3 + k] = torque[k]
+            touch.damped[k] = share * damping[k]
+            touch.damped[3 + k] = share_torque * turning[k]
     for k in range(6):
         touch.wrench[k] = output.wrench[k]
     output.limited = limited
     output.gain = touch.gain
-    output.energy = touch.energy
+    output.energy_linear = touch.energy[0]
+    output.energy_angular = touch.energy[1]
+    output.energy = touch.energy[0] + touch.energy[1]

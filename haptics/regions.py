@@ -107,9 +107,14 @@ def region_force(region: Record, place: Vector, hand: Vector) -> Vector:
 
 
 @kernel
-def regions_force(settings: Record, place: Vector, hand: Vector) -> Vector:
-    """Of all regions."""
-    force = (0.0, 0.0, 0.0)
+def regions_force(settings: Record, place: Vector, hand: Vector) -> tuple[Vector, Vector]:
+    """Of all regions: what magnets pull, and how far what is viscous resists."""
+    pull = drag = (0.0, 0.0, 0.0)
     for k in range(settings.region_count):
-        force = add(force, region_force(settings.regions[k], place, hand))
-    return force
+        region = settings.regions[k]
+        force = region_force(region, place, hand)
+        if region.kind == MAGNET:
+            pull = add(pull, force)
+        else:
+            drag = add(drag, force)
+    return pull, drag

@@ -20,7 +20,7 @@ from haptics.codes import (
     UNUSABLE,
 )
 from haptics.degrees import sensed_orientation
-from haptics.limits import observe_energy
+from haptics.passivity import observe
 from haptics.posing import LARGEST_COORDINATE, UNIT_TOLERANCE
 from haptics.tables import Record
 from haptics.transitions import engaged
@@ -128,7 +128,7 @@ def accept_pose(settings: Record, touch: Record, sample: Record) -> None:
     """The device is where this sample says."""
     orientation = orientation_of(settings, touch, sample)
     if touch.has_pose != 0:
-        observe_energy(touch, vector(sample.position), orientation)
+        observe(settings, touch, vector(sample.position), orientation, sample.t_sample - touch.last_t_sample)
     put_vector(touch.device_position, vector(sample.position))
     put_quaternion(touch.device_orientation, orientation)
     touch.last_t_sample = sample.t_sample

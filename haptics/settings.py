@@ -20,6 +20,15 @@ SLEW_MARGIN = 1.5
 SLEW_SPEED = 0.5
 """m/s: fast contact of a hand; impacts above it are slew-limited on a device that can move faster."""
 
+PASSIVITY_SHARE = 0.9
+"""Of the largest damping of a device, what the passivity controller may add (SAI's choice)."""
+
+UNKNOWN_STEP = 1e-5
+"""m: encoder step of a device whose card does not tell it; that of desktop devices, and 0.01 m/s at 1 kHz."""
+
+ANGLE_STEP = 1e-4
+"""rad: encoder step of turning; cards do not tell it."""
+
 MIN_SCALE = 1e-3
 MAX_SCALE = 1e3
 
@@ -48,6 +57,7 @@ def make_settings(
     engage_distance: float = 0.005,
     jump_margin: float = 0.005,
     require_deadman: bool = False,
+    passivity: bool = True,
 ) -> np.ndarray:
     """Make the (1,) SETTINGS table of one device in one scene.
 
@@ -55,6 +65,8 @@ def make_settings(
     at what is asked for here, so that no client can go beyond what the author of the configuration chose.
     ``virtual_sphere`` is the gain, 0 (off) to 1, of the force that stands for a torque that a force-only device cannot
     render, and ``sphere_radius`` its lever in the scene, m (:mod:`haptics.sphere`).
+    ``passivity`` switches the controller of :mod:`haptics.passivity`, which may add a share of the damping that the
+    card allows; for torques that on the lever by which the card's largest force makes its largest torque.
     ``tool_reach`` (m) is the distance of a tool mesh's farthest point from the tip centre, 0 for a sphere tip.
 
     The slew limit per tick is ``max(1.5 K_max v dt, force_max / shortest ramp)``: the first term lets honest contact
@@ -146,6 +158,12 @@ def make_settings(
     # A torque is a force on a lever: it may change in the same proportion of its own limit.
     if card.force_max is not None:
         row["torque_slew"] = row["torque_max"] * row["force_slew"] / row["force_max"]
+    row["passivity"] = int(passivity)
+    row["passivity_damping"][0] = PASSIVITY_SHARE * row["damping_max"]
+    if card.force_max is not None:
+        row["passivity_damping"][1] = row["passivity_damping"][0] * (row["torque_max"] / row["force_max"]) ** 2
+    step = card.resolution if card.resolution else UNKNOWN_STEP
+    row["passivity_speed"] = (step / dt, ANGLE_STEP / dt)
     return settings
 
 

@@ -152,8 +152,8 @@ def surface_force(
     dt: float,
     hand: Vector,
     tool: Vector,
-) -> Vector:
-    """What a surface adds to the force that a contact makes already (scene axes, N).
+) -> tuple[Vector, Vector]:
+    """What a surface adds to the force that a contact makes already, without and by its dampers (scene axes, N).
 
     surface: SURFACE; contact: CONTACT; body: its POSE. stiffness: of the coupling, N/m at the device; scale: scene m
     per device m; hand: velocity of the device (scene axes, device m/s) as far as it counts; tool: of the tool (scene
@@ -163,7 +163,7 @@ def surface_force(
     normal = vector(contact.normal)
     depth = dot(push, normal)
     if depth <= 0.0:
-        return 0.0, 0.0, 0.0
+        return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     along = subtract(push, scaled(normal, depth))
     soft = 1.0
     if surface.stiffness > 0.0:
@@ -192,5 +192,5 @@ def surface_force(
     away = dot(hand, normal)
     damped = min(max(-surface.damping * away, -pressed), pressed)
     dragged = held_within(scaled(subtract(hand, scaled(normal, away)), -surface.drag), pressed)
-    felt = add(scaled(normal, pressed + damped), add(slid, dragged))
-    return subtract(felt, scaled(push, stiffness))
+    springing = subtract(add(scaled(normal, pressed), slid), scaled(push, stiffness))
+    return springing, add(scaled(normal, damped), dragged)

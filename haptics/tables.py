@@ -135,6 +135,10 @@ SETTINGS = np.dtype(
         ("regions", REGION, (MAX_REGIONS,)),
         ("surface_count", "i4"),
         ("region_count", "i4"),
+        ("passivity", "i4"),  # 1: the passivity controller is on, see haptics/passivity.py
+        ("padding2", "i4"),
+        ("passivity_damping", "f8", 2),  # most that it may add: N·s/m, N·m·s/rad
+        ("passivity_speed", "f8", 2),  # below these, m/s and rad/s, a speed is taken for theirs in its damping
     ],
     align=True,
 )
@@ -161,7 +165,7 @@ TOUCH = np.dtype(
         ("gain", "f8"),  # ramp, 0..1
         ("gain_step", "f8"),  # its change per tick while releasing
         ("wrench", "f8", 6),  # of the last tick, device frame: what the slew limit starts from
-        ("energy", "f8"),  # observer: energy handed to the hand, J (positive: the port has produced)
+        ("energy", "f8", 2),  # observer: handed to the hand by force and by torque, J (positive: the port has produced)
         ("velocity_positions", "f8", (VELOCITY_SAMPLES, 3)),  # ring of the estimator
         ("velocity_times", "i8", VELOCITY_SAMPLES),
         ("velocity", "f8", 3),  # estimate or client's, device frame
@@ -196,6 +200,13 @@ TOUCH = np.dtype(
         ("burst_tick", "i8"),  # ticks since it began
         ("burst_ticks", "i8"),  # that it lasts; 0: none sounds
         ("untouched", "i4", MAX_SURFACES),  # ticks since each surface was last touched
+        ("moved", "f8", 6),  # by the last good sample: device frame, m and rotation vector, rad
+        ("moved_s", "f8"),  # the time that it took by the client's clock, a tick at least
+        ("conservative", "f8", 6),  # the coupling's wrench without its damper, before ramp and saturation, device frame
+        ("ideal", "f8", 6),  # the same ramped and saturated, in the last tick: what a spring without time would render
+        ("owed", "f8", 2),  # J that holding force and torque has produced and damping has not taken back
+        ("dissipated", "f8", 2),  # J taken back by the passivity controller since the lease began
+        ("damped", "f8", 6),  # the controller's part of the wrench of the last tick
     ],
     align=True,
 )
@@ -218,7 +229,7 @@ OUTPUT = np.dtype(
         ("damping", "f8", 6),
         ("feed_forward", "f8", 6),
         ("effects", "f8", 6),  # part of coupling_wrench that surfaces, regions and bursts make, device frame
-        ("energy", "f8"),
+        ("energy", "f8"),  # J handed to the hand since the lease began; positive: the port has produced
         ("gain", "f8"),
         ("owner", "u8"),
         ("event_seq", "u8"),  # number of the last event; an event happened in this tick when event_from != event_to
@@ -231,9 +242,17 @@ OUTPUT = np.dtype(
         ("event_to", "i4"),
         ("command_result", "i4"),  # CommandResult
         ("command_reason", "i4"),  # Reason, when refused
-        ("limited", "i4"),  # bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not sent to the device (not engaged)
+        ("limited", "i4"),  # bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not sent (not engaged), 16 DAMPED
         ("stopped", "i4"),  # SHUTDOWN was asked for and forces are off: the servo may exit
         ("report", STEP_REPORT),
+        ("energy_linear", "f8"),  # J, the part of force in energy
+        ("energy_angular", "f8"),  # J, the part of torque
+        ("passivity_wrench", "f8", 6),  # what the passivity controller adds, device frame, before ramp and limits
+        ("passivity_damping", "f8", 2),  # its damping, ramp included: N·s/m, N·m·s/rad
+        ("owed_linear", "f8"),  # J that holding the force from sample to sample has produced, not yet taken back
+        ("owed_angular", "f8"),
+        ("dissipated_linear", "f8"),  # J that the controller has taken back since the lease began
+        ("dissipated_angular", "f8"),
     ],
     align=True,
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from haptics import coupling, effects, engagement, limits, velocity, workspace
+from haptics import coupling, effects, engagement, limits, passivity, velocity, workspace
 from rtcore.kernels import kernel
 from rtcore.model import Model
 from rtcore.state import State
@@ -29,5 +29,6 @@ def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, re
     velocity.observe(world, proxy, chosen, memory, now.input.sample)
     coupling.couple(world, proxy, chosen, memory, now.output)
     effects.add_effects(model, state, chosen, memory, now.output)
+    passivity.control(chosen, memory, now.output)
     limits.limit(chosen, memory, now.output)
     now.output.valid_for_ns = chosen.valid_for_ns

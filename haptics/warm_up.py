@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numba import types
 
-from haptics import bodies, commands, coupling, engagement, limits, posing, samples, velocity, workspace
+from haptics import bodies, commands, coupling, engagement, limits, passivity, posing, samples, velocity, workspace
 from haptics.tables import BODY_SAMPLE, INPUT, OUTPUT, RECORD, SAMPLE, SETTINGS, TOUCH
 from haptics.tick import tick
 from rtcore import warm_up as mechanics
@@ -64,6 +64,7 @@ def parts() -> tuple[Part, ...]:
         part("workspace", workspace.map_device, (world, proxy, settings, touch)),
         part("velocity", velocity.observe, (world, proxy, settings, touch, sample)),
         part("coupling", coupling.couple, (world, proxy, settings, touch, output)),
+        part("passivity", passivity.control, (settings, touch, output)),
         part("limits", limits.limit, (settings, touch, output)),
         part("transitions", engagement.move_on, (world, proxy, settings, touch, taken, output)),
         part("posing of bodies", posing.pose_body, (*tables, types.Array(types.float64, 1, "C"))),

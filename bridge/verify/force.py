@@ -12,13 +12,16 @@ from haptics.states import CommandKind, EngagementState
 
 ROUNDING = 1e-9
 """Share of the numbers that a force is made of."""
+TAPER = np.radians(20.0)
+"""rad before half a turn: where the rotational spring lets go."""
 ENGAGED = (EngagementState.ENGAGING, EngagementState.ACTIVE, EngagementState.HOLD)
 SENT = (*ENGAGED, EngagementState.RELEASING)
 
 
 def certificates(history: History) -> list[Certificate]:
     """Of all ticks."""
-    return [_coupling(history), _effects(history), _sent(history), _steps(history), _silence(history)]
+    first = [_coupling(history), _effects(history), _passivity(history)]
+    return [*first, _sent(history), _steps(history), _silence(history)]
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:
@@ -63,8 +66,7 @@ def _coupling(history: History) -> Certificate:
     pulled = ends[0] if sphere > 0.0 else own[:, :3]
     lever = _turns(out["device_orientation"]).apply(np.array(history.world["tip_offset"], dtype=float)) / scale
     proxy, image = _turns(out["proxy_orientation"]), _turns(out["device_orientation"])
-    turn = (proxy * image.inv()).as_quat()
-    back = 2.0 * turn[:, 3:] * turn[:, :3] * float(settings["rotational_stiffness"]) * history.has_mesh
+    back = _turning_back((proxy * image.inv()).as_rotvec(), settings) * history.has_mesh
     to_device = _turns(out["render_orientation"]) * proxy.inv()
     torque = to_device.apply(np.cross(lever, workspace.apply(pulled)) + back)
     axis = (to_device * image).apply(np.array(settings["axis"], dtype=float))
@@ -103,6 +105,44 @@ def _effects(history: History) -> Certificate:
     return found
 
 
+def _turning_back(way: np.ndarray, settings: np.void) -> np.ndarray:
+    """(n, 3) torques of the rotational spring along rotation vectors (n, 3)."""
+    angle = _norm(way)
+    stiffness, largest = float(settings["rotational_stiffness"]), float(settings["torque_max"])
+    top = stiffness * (np.pi - TAPER)
+    if largest > 0.0:
+        top = min(top, largest)
+    size = np.minimum(np.minimum(stiffness * angle, top), top * (np.pi - angle) / TAPER)
+    return way * (size / np.where(angle > 0.0, angle, 1.0))[:, None]
+
+
+def _passivity(history: History) -> Certificate:
+    """The passivity controller only ever takes: against the way of the device, within its damping, never to a pull."""
+    found = Certificate("passivity", "the controller's wrench damps, within its limit, and makes no pull", "N, N·m")
+    output, settings = history.output, history.settings
+    added = output["passivity_wrench"]
+    taken = history.records["input"]
+    good = (taken["fresh"] != 0) & (taken["sample"]["valid"] != 0) & (taken["age_ns"] <= settings["hold_after_ns"])
+    good &= taken["sample"]["session"] == output["owner"]
+    # The way of the device is that of two good samples in ticks one after the other.
+    engaged = np.isin(output["state"], ENGAGED)
+    rows = np.flatnonzero(history.follows & engaged & good & np.concatenate(([False], good[:-1])))
+    found.leave("the way of the device is not that between two ticks", len(history) - len(rows))
+    moved = taken["sample"]["position"][rows] - taken["sample"]["position"][rows - 1]
+    force, pulled = added[rows, :3], output["coupling_wrench"][rows, :3]
+    size = _norm(force)
+    gives = np.sum(force * moved, axis=1) / np.where(_norm(moved) > 0.0, _norm(moved), 1.0)
+    found.judge_all(history.ticks[rows], np.maximum(gives, 0.0), ROUNDING * size + 1e-300, "force, along the way")
+    most = float(settings["passivity_damping"][0]) * _norm(moved) / float(settings["dt"])
+    found.judge_all(history.ticks[rows], size, most * (1.0 + ROUNDING) + 1e-12, "force, its damping")
+    if settings["sphere"] > 0.0:
+        # The force that stands for a torque is not along the spring, and neither is what pulls.
+        return found
+    total = np.sum((force + pulled) * pulled, axis=1) / np.where(_norm(pulled) > 0.0, _norm(pulled), 1.0)
+    found.judge_all(history.ticks[rows], np.maximum(-total, 0.0), ROUNDING * (size + _norm(pulled)) + 1e-300, "pull")
+    return found
+
+
 def _beside(points: np.ndarray, ends: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Distances of points (n, 3) from the segments between two ends."""
     way = others - ends
@@ -112,9 +152,9 @@ def _beside(points: np.ndarray, ends: np.ndarray, others: np.ndarray) -> np.ndar
 
 
 def _sent(history: History) -> Certificate:
-    """What ramp, slew limit and saturation leave of the coupling's wrench."""
+    """What ramp, slew limit and saturation leave of the coupling's wrench and the damping added to it."""
     found = Certificate(
-        "wrench sent", "the wrench sent is the coupling's, ramped, slew-limited and saturated", "N, N·m"
+        "wrench sent", "the wrench sent is the coupling's and its damping, ramped, slew-limited and saturated", "N, N·m"
     )
     output, settings = history.output, history.settings
     rows = np.flatnonzero(history.follows)
@@ -128,7 +168,8 @@ def _sent(history: History) -> Certificate:
         last, gain = before["wrench"][:, columns], out["gain"]
         largest = float(settings[limit]) * gain
         largest = np.where(out["state"] == EngagementState.RELEASING, np.minimum(largest, _norm(last)), largest)
-        wanted = _toward(last, out["coupling_wrench"][:, columns] * gain[:, None], largest, float(settings[slew]))
+        whole = out["coupling_wrench"][:, columns] + out["passivity_wrench"][:, columns]
+        wanted = _toward(last, whole * gain[:, None], largest, float(settings[slew]))
         wanted[~on] = 0.0
         off = _norm(out["wrench"][:, columns] - wanted)
         size = _norm(last) + _norm(wanted) + float(settings[slew])

@@ -112,7 +112,12 @@ WRONG = [
     ("mass = 2\n", "scene.body[0] ('a').mass", "2.0", 'belongs to a body with motion = "free"'),
     ('motion = "kinematic"\nlinear_drag = 1\n' + BALL, "scene.body[0] ('a').linear_drag", "1.0", "belongs to a body"),
     ("surface.height = 1e-3\n", "scene.body[0] ('a').surface.height", "0.001", "needs a `pattern`"),
-    ('surface.pattern = "ridges"\n', "scene.body[0] ('a').surface.pattern", "'ridges'", "must be one of smooth, grating, bumps, noise"),
+    (
+        'surface.pattern = "ridges"\n',
+        "scene.body[0] ('a').surface.pattern",
+        "'ridges'",
+        "must be one of smooth, grating, bumps, noise",
+    ),
     (
         'surface = { pattern = "grating", direction = [1, 1, 0] }\n',
         "scene.body[0] ('a').surface.direction",

@@ -31,6 +31,7 @@ ALL = {
         "tool balance",
         "coupling",
         "effects",
+        "passivity",
         "wrench sent",
         "limits",
     ),
@@ -236,6 +237,12 @@ def test_wrenches_that_do_not_follow_are_found(tampered, run: Run):
     assert tampered(tick, scaled("coupling_wrench", force, 1.001))["coupling"] == [tick]
     assert tampered(tick, scaled("coupling_wrench", torque, 1.001))["coupling"] == [tick]
     assert {"wrench sent", "limits"} <= set(tampered(tick, scaled("wrench", force, 100.0)))
+
+    damped = np.linalg.norm(output["passivity_wrench"][:, :3], axis=1) > 1e-4
+    tick = whole(run, pulled & damped & (output["state"] == EngagementState.ACTIVE))
+    assert "passivity" in tampered(tick, scaled("passivity_wrench", force, -1.0)), "it gives"
+    assert "passivity" in tampered(tick, scaled("passivity_wrench", force, 1e4)), "more than the card allows"
+    assert set(tampered(tick, scaled("passivity_wrench", force, 1.01))) == {"wrench sent"}
 
     def stale(record: np.ndarray) -> None:
         record["input"]["age_ns"] = 10_000_000_000

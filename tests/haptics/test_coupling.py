@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from haptics.coupling import damper
+from haptics.coupling import TAPER, damper, turning_torque
 from haptics.states import CommandKind
 from rtcore.spatial import rotate
 
@@ -103,7 +103,8 @@ def test_pressing_in_is_damped_and_pulling_out_too():
     """Between damped and undamped coupling at the same depth: more force going in, less coming out."""
     forces = {}
     for damping in (0.0, 5.0):
-        rig = Rig(damping=damping, stiffness=400.0)
+        # Without the passivity controller, which would damp the spring that has no damper.
+        rig = Rig(damping=damping, stiffness=400.0, passivity=False)
         rig.activate((0.0, 0.0, REST + 0.001))
         rig.press(0.004, ticks=40)
         down = [REST - 0.004 - 5e-5 * k for k in range(40)]
@@ -210,3 +211,18 @@ def test_a_device_without_torque_gets_none():
 def test_rotation_agrees_with_scipy(v, axis):
     turn = Rotation.from_rotvec(axis)
     assert np.allclose(rotate(tuple(turn.as_quat()), v), turn.apply(v), atol=1e-13 * (1 + np.linalg.norm(v)))
+
+
+@given(stiffness=st.floats(0.01, 10.0), largest=st.just(0.0) | st.floats(0.01, 10.0))
+@settings(max_examples=50, deadline=None)
+def test_the_rotational_spring_has_no_jump_and_ends_at_half_a_turn(stiffness, largest):
+    """Torque of the angle: K_r times it up to the largest, then level, then to zero within the last 20 degrees, with no
+    step anywhere: neighbours of 1e-6 rad differ by at most the steepest slope, of either side."""
+    angles = np.linspace(0.0, np.pi, 20001)
+    torques = np.array([turning_torque(stiffness, largest, angle) for angle in angles])
+    top = stiffness * (np.pi - TAPER) if largest == 0.0 else min(largest, stiffness * (np.pi - TAPER))
+    assert torques[0] == 0.0 and torques[-1] == 0.0 and torques.max() == pytest.approx(top, rel=1e-3)
+    steepest = max(stiffness, top / TAPER) * (angles[1] - angles[0])
+    assert np.abs(np.diff(torques)).max() <= steepest * (1 + 1e-9)
+    near = angles < 0.999 * min(top / stiffness, np.pi - TAPER)
+    assert np.allclose(torques[near], stiffness * angles[near], rtol=1e-14)

@@ -260,7 +260,7 @@ def test_an_input_device_moves_the_tool_as_any_other_and_feels_nothing(sensed):
         for name in ("wrench", "coupling_wrench", "stiffness", "damping", "feed_forward"):
             assert not mute.output[name].any(), name
         assert mute.output["limited"] & SATURATED == 0
-    assert np.linalg.norm(felt.wrench[:3]) > 1.0 and mute.row["energy"] == 0.0
+    assert np.linalg.norm(felt.wrench[:3]) > 1.0 and mute.output["energy"] == 0.0
     assert mute.status == EngagementState.ACTIVE
 
 

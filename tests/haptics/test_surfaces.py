@@ -242,3 +242,20 @@ def test_more_than_the_device_allows_is_refused():
         put_surface(rig.settings, make_surface(drag=1.0))
     with pytest.raises(ValueError, match="16 different surfaces"):
         put_surface(rig.settings, make_surface(drag=1.0))
+
+
+@pytest.mark.parametrize("surface", [{"stiffness": 100.0}, {"pattern": GRATING, "height": 3e-4, "wavelength": LENGTH}])
+def test_what_a_surface_springs_is_not_owed_as_if_sampling_had_made_it(surface):
+    """Pressed and dragged in steps of 5e-5 m, nothing is owed beyond 1/2 K dx^2 of each step up a flank, K with SHARE.
+
+    The work of the surface's own spring would be 3e-3 J, that of climbing a ridge 5e-5 J.
+    """
+    most = (0.5 * LENGTH / 5e-5) * 0.5 * (1.0 + SHARE) * STIFFNESS * 5e-5**2
+    assert most < 2e-5
+    rig = rig_on(**surface)
+    for place in ((0.0, 0.0, REST - 0.004), (0.006, 0.0, REST - 0.004), (0.006, 0.0, REST + 0.002)):
+        begin = np.array(rig.sample["position"])
+        ticks = int(np.ceil(np.linalg.norm(np.array(place) - begin) / 5e-5))
+        for k in range(ticks):
+            rig.send(begin + (k + 1) / ticks * (np.array(place) - begin))
+            assert rig.output["owed_linear"] <= most
