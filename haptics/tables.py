@@ -96,6 +96,10 @@ SETTINGS = np.dtype(
         ("padding", "i4"),
         ("axis", "f8", 3),  # unit, handle coordinates, from hand to tip: of five degrees, and of the virtual sphere
         ("sphere", "f8"),  # gain over radius of the virtual sphere, 1/m in the scene; 0: off
+        ("workspace_centre", "f8", 3),  # of the device's own workspace, device frame, m
+        ("workspace_half", "f8", 3),  # half the edges of the box that no sample may leave, margin included, m; 0: none
+        ("workspace_reach", "f8"),  # radius of the workspace: at this distance from its centre drift is full, m
+        ("drift", "f8"),  # of the map, as a share of the device's own speed; 0: off
     ],
     align=True,
 )
@@ -146,10 +150,16 @@ TOUCH = np.dtype(
         ("release_reason", "i4"),  # why RELEASING began; also the reason of the transition that ends it
         ("drop_owner", "i4"),  # the lease ends when RELEASING does
         ("frozen", "i4"),  # the device jumped: the last good pose stays until the forces are off
-        ("reanchor", "i4"),  # ARM allowed to re-anchor a device that is far from the tool
+        ("reanchor", "i4"),  # 1: ARM allowed to re-anchor a device that is far from the tool; 2: any, when it comes
         ("not_finite", "i4"),  # the last coupling wrench was not finite
         ("sample_kind", "i4"),  # of this tick: 0 nothing new, 1 good, 2 unusable, 3 jumped
         ("age_ns", "i8"),  # age of the newest good sample in this tick, as the watchdog takes it
+        ("heir", "u8"),  # session that gets the lease when RELEASING ends; 0 for none
+        ("stiffness_goal", "f8"),  # where SET_GAINS leads the stiffness in force
+        ("damping_goal", "f8"),
+        ("moved", "f8"),  # way of the device from the good sample before to this tick's, device m
+        ("unusable_reason", "i4"),  # why the newest sample is not used, while unusable_ticks counts
+        ("padding", "i4"),
     ],
     align=True,
 )
@@ -217,7 +227,7 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 6
+RECORD_VERSION = 7
 
 BODY_SAMPLE = np.dtype(
     [
