@@ -352,6 +352,9 @@ def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
             engage_distance=safety.engage_distance,
             jump_margin=safety.jump_margin,
             require_deadman=safety.require_deadman,
+            workspace_centre=workspace.centre,
+            workspace_limits=workspace.limits,
+            drift=workspace.drift,
         )
     except ValueError as error:
         raise ConfigError(source, [str(error)]) from None

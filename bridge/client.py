@@ -455,6 +455,23 @@ class Client:
         self._owner = False
         return reply
 
+    def hand_over(self, to: str) -> dict[str, Any]:
+        """Gives the device to the client of that name, without a step: forces ramp down, then come back for it.
+
+        Go on sending samples until renders stay away: the ramp is this client's. Of several sessions of that name the
+        one that the daemon has heard from last gets the device. Raises HapticdError: ``bad_value`` when there is none.
+        """
+        return self.request("hand_over", to=to)
+
+    def expect_hand_over(self) -> None:
+        """Lets this client send samples before it has the device, so that a hand-over finds its device there.
+
+        They change nothing until the owner hands over; then the device is anchored to where the tool is, forces come
+        up, and the first render says so. Whoever does not send samples then has the device without forces.
+        """
+        self._owner = True
+        self._newest = None
+
     def arm(self, *, reanchor: bool = False) -> dict[str, Any]:
         """Asks for forces: they ramp up with the next good sample.
 
@@ -472,7 +489,7 @@ class Client:
         return self.request("clutch", pressed=bool(pressed))
 
     def set_gains(self, stiffness: float, damping: float) -> dict[str, Any]:
-        """Coupling at the device: N/m and N·s/m, capped by the device card; the reply tells what is in force."""
+        """Coupling at the device: N/m and N·s/m, capped by the device card; they come by a ramp while forces are on."""
         return self.request("set", stiffness=float(stiffness), damping=float(damping))
 
     def set_scale(self, scale: float) -> dict[str, Any]:

@@ -464,6 +464,12 @@ class Workspace(Section):
     """Scene metres per device metre"""
     pose: Pose = Pose()
     """Device frame -> scene"""
+    centre: Vector3 = (0.0, 0.0, 0.0)
+    """Middle of the device's own workspace, device frame, m"""
+    limits: Vector3 | None = None
+    """Edges of the box about it that the handle cannot leave, m; the card's when absent. Samples beyond are not used"""
+    drift: Annotated[float, Field(ge=0, le=0.3)] = 0.0
+    """Largest share of the device's speed by which the map moves so that the hand comes back to the middle; 0: off"""
 
 
 class Safety(Section):

@@ -49,6 +49,7 @@ REASON_CODES = {
     Reason.WRONG_STATE: "wrong_state",
     Reason.BAD_VALUE: "bad_value",
     Reason.TOO_FAR: "too_far",
+    Reason.OUTSIDE_WORKSPACE: "outside_workspace",
     Reason.SHUTDOWN: "stopping",
 }
 """Error code for the reason with which a tick refuses a command."""
@@ -59,6 +60,7 @@ REASON_TEXTS = {
     Reason.WRONG_STATE: "not possible in state {state}",
     Reason.BAD_VALUE: "a value is out of range",
     Reason.TOO_FAR: "the device is too far from the tool; move it there or arm with `reanchor` true",
+    Reason.OUTSIDE_WORKSPACE: "the device is outside of its workspace; bring it back, or see [workspace] limits",
     Reason.SHUTDOWN: "the daemon is shutting down",
 }
 
@@ -104,6 +106,8 @@ class _Pending:
     request_id: int
     op: str
     deadline: int
+    hands_over: tuple[str, str] | None = None
+    """Names of the old owner's client and of the new one's."""
     posted: int = field(default_factory=time.monotonic_ns)
 
 
@@ -122,6 +126,7 @@ _KEYS: dict[str, dict[str, tuple[str, bool]]] = {
     "lease": _SESSION,
     "renew": _SESSION,
     "release": _SESSION,
+    "hand_over": {**_SESSION, "to": ("text", True)},
     "arm": {**_SESSION, "reanchor": ("flag", False)},
     "disarm": _SESSION,
     "clutch": {**_SESSION, "pressed": ("flag", True)},
@@ -242,14 +247,16 @@ class Control:
         reader: RingReader,
         processes: Callable[[], Mapping[str, Any]] = dict,
         timeout_ns: int = COMMAND_TIMEOUT_NS,
+        tell: Callable[..., None] | None = None,
     ) -> None:
-        """processes: what `status` tells about the daemon's processes."""
+        """processes: what `status` tells about the daemon's processes; tell: takes a notice (code, text, facts)."""
         self._socket = socket
         self._facts = facts
         self._mailbox = mailbox
         self._reader = reader
         self._processes = processes
         self._timeout_ns = timeout_ns
+        self._tell = tell
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
         self._pending: dict[int, _Pending] = {}
         self._surplus = False
@@ -421,7 +428,11 @@ class Control:
                 raise Refusal("bad_request", "this session asked for the role of an observer only in `hello`")
         else:
             session = 0
-        kind, values = self._values(op, request)
+        if op == "hand_over":
+            heir = self._heir(session, request["to"])
+            kind, values = CommandKind.HAND_OVER, [float(heir >> 32), float(heir & 0xFFFFFFFF)]
+        else:
+            kind, values = self._values(op, request)
         if not self._pending:
             # Nothing waited: records before this moment cannot hold the answer.
             self._reader.seek_newest()
@@ -429,7 +440,21 @@ class Control:
             command_id = self._mailbox.post(kind, session, values)
         except MailboxFull:
             raise Refusal("busy", "the servo does not take commands") from None
-        self._pending[command_id] = _Pending(envelope, request_id, op, time.monotonic_ns() + self._timeout_ns)
+        parties = (self._sessions[session].client, request["to"]) if op == "hand_over" else None
+        deadline = time.monotonic_ns() + self._timeout_ns
+        self._pending[command_id] = _Pending(envelope, request_id, op, deadline, parties)
+
+    def _heir(self, session: int, name: str) -> int:
+        """The session of that client which may own the device; of several the one heard from last."""
+        others = [(number, each) for number, each in self._sessions.items() if number != session]
+        able = [number for number, each in others if each.client == name and "owner" in each.roles]
+        if able:
+            return able[-1]
+        if any(each.client == name for _, each in others):
+            raise Refusal("bad_value", f"`to`: {name!r:.60} asked for the role of an observer only in `hello`")
+        near = difflib.get_close_matches(name, [each.client for _, each in others], 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise Refusal("bad_value", f"`to`: no other session is of a client named {name!r:.60}{hint}")
 
     def _values(self, op: str, request: Mapping[str, Any]) -> tuple[CommandKind, list[float]]:
         if op == "set":
@@ -516,6 +541,10 @@ class Control:
         if output["command_result"] == CommandResult.DONE:
             if pending.op == "shutdown":
                 self.stopping = True
+            if pending.hands_over is not None and self._tell is not None:
+                giver, taker = pending.hands_over
+                text = f"{giver!r:.60} hands the device over to {taker!r:.60}"
+                self._tell("handed_over", text, tick=int(record["tick"]), giver=giver, taker=taker)
             self._answer(pending.envelope, pending.request_id, after)
             return
         reason = int(output["command_reason"])

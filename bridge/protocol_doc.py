@@ -18,7 +18,8 @@ import haptics.states
 from bridge import schema, wire
 from bridge.config import Coupling, Rates, Safety
 from bridge.publisher import DEGRADED_WORDS, STATE_FIELDS
-from haptics.states import EngagementState, Reason
+from haptics.settings import WORKSPACE_MARGIN
+from haptics.states import TRANSITIONS, EngagementState, Reason
 from haptics.tables import RECORD
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
@@ -56,6 +57,12 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, bool], ...], str], ...] 
     ),
     ("release", "owner", (("session", "integer", True),), "ramps forces down, then gives the device back"),
     (
+        "hand_over",
+        "owner",
+        (("session", "integer", True), ("to", "text, the name that the other client gave in `hello`", True)),
+        "gives the device to another session; see [Handing over](#handing-over)",
+    ),
+    (
         "arm",
         "owner",
         (("session", "integer", True), ("reanchor", "boolean, false by default", False)),
@@ -79,7 +86,8 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, bool], ...], str], ...] 
             ("damping", "number >= 0, N·s/m at the device; together with `stiffness`", False),
             ("scale", "number > 0, scene metres per device metre; alone; only while idle or clutched", False),
         ),
-        "changes gains (capped by the device card; an input device has none) or scale until the lease ends",
+        "changes gains (capped by the device card; an input device has none) or scale until the lease ends; while "
+        "forces are on gains go there by a ramp, over the whole range in the time of the ramp up",
     ),
     (
         "vibrate",
@@ -149,7 +157,7 @@ EVENT_FIELDS = (
     (
         "code",
         "`state_changed`, or a short word: `heartbeat`, `records_lost`, `recorder_restarted`, `disk_full`, "
-        "`handshakes_refused` ...",
+        "`handshakes_refused`, `handed_over` (with the clients' names, `giver` and `taker`) ...",
     ),
     ("text", "one sentence"),
     ("from, from_name", "`state_changed` only: state before"),
@@ -223,6 +231,7 @@ _TEXTS: dict[str, dict[str, str]] = {
         "LEASE_EXPIRED": "the owner sent neither samples nor `renew` for too long",
         "SHUTDOWN": "the daemon ends",
         "RESET": "the owner left FAULT",
+        "HANDED_OVER": "the owner gave the lease to another session",
         "SUPERVISOR_LOST": "the daemon's supervisor died or hangs",
     },
     "Reject": {
@@ -370,6 +379,11 @@ def render_document() -> str:
         errors=table(("code", "meaning"), ((f"`{code}`", text) for code, text in schema.CONTROL_ERRORS.items())),
         states=code_table(haptics.states, "EngagementState", ((s.name, s.value) for s in EngagementState)),
         reasons=code_table(haptics.states, "Reason", ((r.name, r.value) for r in Reason)),
+        transitions=table(
+            ("from", "to", "when"),
+            ((f"`{start.name}`", f"`{end.name}`", text) for (start, end), text in TRANSITIONS.items()),
+        ),
+        margin=f"{WORKSPACE_MARGIN * 1e3:g}",
         degraded=table(("bit", "work cut short"), ((bit, f"`{word}`") for bit, word in DEGRADED_WORDS)),
         timing=_timing_table(),
         state_fields=table(("key", "unit", "meaning"), ((f"`{k}`", u, t) for k, u, t in STATE_FIELDS)),
@@ -457,8 +471,8 @@ coupling point, for no longer than `valid_for` after `t_sent`:
     force  = (K * |d| + damping) * d / |d| + feed_forward            (the first part is zero for d = 0)
 
 K and B are the first three entries of `stiffness` and `damping` (they are equal). The adapter has to keep `force_max`,
-and `force_slew` from one render to the next: the daemon's own limits act on `wrench`, and new gains may change K at
-once. After `valid_for` it ramps to zero by itself.
+and `force_slew` from one render to the next: the daemon's own limits act on `wrench`. After `valid_for`
+it ramps to zero by itself.
 
 ## Frames
 
@@ -519,7 +533,11 @@ t_received)`.
 
 {states}
 
-The wrench is zero outside ENGAGING, ACTIVE, HOLD and RELEASING. Every change of state is an event, with the reason:
+The wrench is zero outside ENGAGING, ACTIVE, HOLD and RELEASING. These are all changes of state that there are:
+
+{transitions}
+
+Each is an event, with the reason:
 
 {reasons}
 
@@ -533,6 +551,27 @@ The wrench is zero outside ENGAGING, ACTIVE, HOLD and RELEASING. Every change of
 * With a deadman required by the configuration, forces need `deadman` 1 in the newest sample; letting go ramps down to
   ARMED.
 * The watchdog runs from ARMED on: an armed client that sends nothing goes back to IDLE.
+* A device may say that it is outside of the box that its handle cannot leave (`workspace_size` of its card, or
+  `limits` of the configuration, and {margin} mm more). Such a sample moves nothing and does not count as good, so
+  forces go off by the stale horizon, reason `OUTSIDE_WORKSPACE`, and `arm` is refused until the device is back.
+* With `drift` in the configuration the anchor moves while the tool is free, by at most that share of the device's own
+  way and never while it rests, is clutched or touches anything: see [devices.md](devices.md).
+
+### Handing over
+
+The owner names the client that is to have the device, by the name that it gave in `hello`: a session number is known
+to its own client alone. Of several such sessions it is the one that asked for the role of owner and was heard from
+last. In IDLE and FAULT the lease changes hands in one tick, in ARMED after disarming. While forces are on:
+
+1. They ramp down for the old owner, who goes on sending samples; `stop` and `disarm` lead where they always do.
+2. When they are off, the new owner has the lease, with the configured gains and scale, in state ARMED. Its first good
+   sample is anchored to where the tool is, wherever that device may be, so neither tool nor force make a step.
+3. With that sample, and the deadman where it is required, forces ramp up from zero. Until then samples of the new
+   owner are refused with `NOT_OWNER`, as anybody's; whoever sends none within the stale horizon has the lease, but is
+   disarmed. The first render says that it has begun.
+
+The notice `handed_over` names both clients; in a log the command holds both sessions. While a ramp down is under way
+already, `hand_over` is refused with `wrong_state`.
 
 ### Time and age
 
@@ -545,7 +584,7 @@ agree, and may drift apart by 200 ppm. Send samples that were measured just now,
 * older than `hold_after_ms`: HOLD. The spring stays, damping and feed-forward fade out until the stale horizon. A
   fresh sample ends it.
 * older than `stale_after_ms`: RELEASING by the fault ramp, then IDLE, reason `SAMPLE_STALE`; `SAMPLE_REJECTED` when
-  messages came meanwhile but were refused; `SAMPLE_INVALID` when they were marked not valid.
+  messages came meanwhile but were refused; `SAMPLE_INVALID` when they were marked not valid; `OUTSIDE_WORKSPACE`.
 
 ## Two clockings
 

@@ -222,6 +222,7 @@ class Daemon:
             self.mailbox,
             self.reader,
             self.processes,
+            tell=self.tell,
         )
         if self.judge is not None:
             self.judge.watch(self._socket)

@@ -36,6 +36,13 @@ WRONG_STATE = int(Reason.WRONG_STATE)
 BAD_VALUE = int(Reason.BAD_VALUE)
 NOT_FINITE = int(Reason.NOT_FINITE)
 SUPERVISOR_LOST = int(Reason.SUPERVISOR_LOST)
+HANDED_OVER = int(Reason.HANDED_OVER)
+OUTSIDE_WORKSPACE = int(Reason.OUTSIDE_WORKSPACE)
+
+# What ARM and a hand-over allow (TOUCH.reanchor).
+NEAR_ONLY = 0
+IF_FAR = 1
+AT_ONCE = 2
 
 # Kinds of sample, as the tick judges them (TOUCH.sample_kind).
 NOTHING_NEW = 0

@@ -6,7 +6,9 @@ makes the tick's one transition.
 
 import math
 
-from haptics import bursts, passivity, workspace
+import numpy as np
+
+from haptics import bursts, workspace
 from haptics.codes import (
     ARMED,
     BAD_VALUE,
@@ -14,12 +16,16 @@ from haptics.codes import (
     COMMAND,
     ENGAGING,
     FAULT,
+    HANDED_OVER,
     IDLE,
+    IF_FAR,
     LEASE_RELEASED,
     LEASE_TAKEN,
+    NEAR_ONLY,
     NOBODY,
     NOT_OWNER,
     OK,
+    OUTSIDE_WORKSPACE,
     RELEASING,
     SHUT_DOWN,
     STOPPED,
@@ -33,6 +39,7 @@ from haptics.settings import MAX_SCALE, MIN_SCALE
 from haptics.states import CommandKind, CommandResult
 from haptics.tables import Record
 from haptics.transitions import (
+    begin_lease,
     begin_release,
     drop_owner,
     engaged,
@@ -42,7 +49,7 @@ from haptics.transitions import (
 )
 from rtcore.kernels import inner, kernel
 from rtcore.model import Model
-from rtcore.spatial import length, put_quaternion, put_vector, scaled
+from rtcore.spatial import length, scaled
 from rtcore.state import State
 
 LEASE = int(CommandKind.LEASE)
@@ -58,9 +65,13 @@ RESET = int(CommandKind.RESET)
 SHUTDOWN = int(CommandKind.SHUTDOWN)
 POSE_BODY = int(CommandKind.POSE_BODY)
 VIBRATE = int(CommandKind.VIBRATE)
+HAND_OVER = int(CommandKind.HAND_OVER)
 
 DONE = int(CommandResult.DONE)
 REFUSED = int(CommandResult.REFUSED)
+
+HALF_SESSION = 1 << 32
+"""A session number is named in two values below this."""
 
 LARGEST_GAIN = 1e6
 """N/m or N·s/m: no device means more than this; smaller values above the card's limit are capped instead."""
@@ -94,7 +105,7 @@ def carry_out(model: Model, state: State, settings: Record, touch: Record, taken
         return lease(settings, touch, command)
     if kind == POSE_BODY:
         return pose(model, state, touch, command)
-    if kind < RENEW or kind > VIBRATE:
+    if kind < RENEW or kind > HAND_OVER:
         return BAD_VALUE
     if kind == RESET and touch.owner == NOBODY:
         return reset(touch, output)
@@ -106,6 +117,8 @@ def carry_out(model: Model, state: State, settings: Record, touch: Record, taken
         return OK
     if kind == RELEASE:
         return release(settings, touch, output)
+    if kind == HAND_OVER:
+        return hand_over(settings, touch, command, output)
     if kind == ARM:
         return arm(model.world[0], state.proxy[0], settings, touch, command, output)
     if kind == DISARM:
@@ -140,15 +153,40 @@ def lease(settings: Record, touch: Record, command: Record) -> int:
         return LEASE_TAKEN
     if touch.stopping != 0:
         return WRONG_STATE
-    drop_owner(touch)
-    touch.owner = command.session
-    touch.lease_left = settings.lease_ticks
-    touch.stiffness = settings.stiffness
-    touch.damping = settings.damping
-    touch.scale = settings.scale
-    put_vector(touch.anchor_position, (0.0, 0.0, 0.0))
-    put_quaternion(touch.anchor_orientation, (0.0, 0.0, 0.0, 1.0))
-    passivity.begin(touch)
+    begin_lease(settings, touch, command.session)
+    return OK
+
+
+@kernel
+def session_named(command: Record) -> np.uint64:
+    """Session that a command names in its first two values, upper and lower 32 bits; NOBODY when they name none."""
+    for k in range(2):
+        half = command.values[k]
+        # Written so that NaN fails.
+        if not (half >= 0.0 and half < HALF_SESSION and half == math.floor(half)):
+            return NOBODY
+    return np.uint64(command.values[0]) * np.uint64(HALF_SESSION) + np.uint64(command.values[1])
+
+
+@kernel
+def hand_over(settings: Record, touch: Record, command: Record, output: Record) -> int:
+    """HAND_OVER: the lease goes to another session, forces first.
+
+    When forces are on they ramp down for the old owner, and come back for the new one from zero: the first pose of its
+    device is anchored to where the tool is. Otherwise the lease changes hands in this tick.
+    """
+    heir = session_named(command)
+    if heir == NOBODY or heir == touch.owner:
+        return BAD_VALUE
+    if touch.stopping != 0 or touch.state == RELEASING:
+        return WRONG_STATE
+    if engaged(touch):
+        touch.heir = heir
+        begin_release(touch, output, ARMED, HANDED_OVER, settings.ramp_down_ticks)
+        return OK
+    if touch.state == ARMED:
+        transition(touch, output, IDLE, HANDED_OVER)
+    begin_lease(settings, touch, heir)
     return OK
 
 
@@ -162,8 +200,10 @@ def release(settings: Record, touch: Record, output: Record) -> int:
         touch.drop_owner = 1
         begin_release(touch, output, IDLE, LEASE_RELEASED, settings.ramp_down_ticks)
     elif touch.state == RELEASING:
-        touch.drop_owner = 1
-        redirect_release(touch, IDLE, LEASE_RELEASED)
+        # A hand-over under way gives the device back as well, and leads to where it does.
+        if touch.heir == NOBODY:
+            touch.drop_owner = 1
+            redirect_release(touch, IDLE, LEASE_RELEASED)
     else:
         drop_owner(touch)
     return OK
@@ -176,8 +216,10 @@ def arm(world: Record, proxy: Record, settings: Record, touch: Record, command: 
         return BAD_VALUE
     if touch.stopping != 0 or touch.clutched != 0 or (touch.state != IDLE and touch.state != ARMED):
         return WRONG_STATE
-    reanchor = 1 if command.values[0] == 1.0 else 0
-    if reanchor == 0 and touch.has_pose != 0 and workspace.too_far_from_tool(world, proxy, settings, touch):
+    if touch.unusable_ticks > 0 and touch.unusable_reason == OUTSIDE_WORKSPACE:
+        return OUTSIDE_WORKSPACE
+    reanchor = IF_FAR if command.values[0] == 1.0 else NEAR_ONLY
+    if reanchor == NEAR_ONLY and touch.has_pose != 0 and workspace.too_far_from_tool(world, proxy, settings, touch):
         return TOO_FAR
     touch.reanchor = reanchor
     if touch.state == IDLE:
@@ -249,7 +291,7 @@ def press_clutch(settings: Record, touch: Record, output: Record) -> int:
 def unclutch(world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record) -> None:
     """Let go of a clutch that was pressed while engaged: the device's image goes to the tool, forces come back."""
     touch.clutched = 0
-    touch.reanchor = 1
+    touch.reanchor = IF_FAR
     if touch.has_pose != 0:
         workspace.anchor_to_tool(world, proxy, settings, touch)
     if touch.has_pose != 0 and touch.age_ns <= settings.hold_after_ns and hand_is_on(settings, taken):
@@ -261,7 +303,7 @@ def unclutch(world: Record, proxy: Record, settings: Record, touch: Record, take
 @kernel
 def set_gains(settings: Record, touch: Record, command: Record) -> int:
     """SET_GAINS: above the card's limit they are capped; what no device could mean is refused, as is an input device,
-    which renders nothing."""
+    which renders nothing. While forces are on the gains in force go there by a ramp (engagement.ramp_gains)."""
     if settings.actuated == 0:
         return BAD_VALUE
     stiffness = command.values[0]
@@ -269,8 +311,8 @@ def set_gains(settings: Record, touch: Record, command: Record) -> int:
     # Written so that NaN fails.
     if not (stiffness > 0.0 and stiffness <= LARGEST_GAIN and damping >= 0.0 and damping <= LARGEST_GAIN):
         return BAD_VALUE
-    touch.stiffness = min(stiffness, settings.stiffness_max)
-    touch.damping = min(damping, settings.damping_max)
+    touch.stiffness_goal = min(stiffness, settings.stiffness_max)
+    touch.damping_goal = min(damping, settings.damping_max)
     return OK
 
 

@@ -15,6 +15,7 @@ from haptics import workspace
 from haptics.codes import (
     ACTIVE,
     ARMED,
+    AT_ONCE,
     DEADMAN_RELEASED,
     DEVICE_JUMP,
     ENGAGING,
@@ -22,13 +23,14 @@ from haptics.codes import (
     GOOD,
     HOLD,
     IDLE,
+    IF_FAR,
     LEASE_EXPIRED,
+    NEAR_ONLY,
     NOBODY,
     NOT_FINITE,
     RAMP_DONE,
     RELEASING,
     SAMPLE_FRESH,
-    SAMPLE_INVALID,
     SAMPLE_LATE,
     SUPERVISOR_LOST,
 )
@@ -36,6 +38,7 @@ from haptics.commands import take_command, unclutch
 from haptics.samples import age_in_force, count_lease, hand_is_on, stale_reason, take_sample
 from haptics.tables import Record
 from haptics.transitions import (
+    begin_lease,
     begin_release,
     drop_owner,
     engaged,
@@ -64,6 +67,7 @@ def decide(model: Model, state: State, settings: Record, touch: Record, taken: R
         # A release that a command has begun must not keep an urgent one waiting; it makes no second transition.
         move_on(model.world[0], state.proxy[0], settings, touch, taken, output)
     advance_gain(settings, touch)
+    ramp_gains(settings, touch)
     if output.event_from == output.event_to and touch.state == RELEASING and touch.gain == 0.0:
         finish_release(model.world[0], state.proxy[0], settings, touch, taken, output)
     report(touch, taken, output)
@@ -109,10 +113,14 @@ def wait_armed(world: Record, proxy: Record, settings: Record, touch: Record, ta
     if touch.age_ns > settings.stale_after_ns and touch.state_ticks * settings.dt * 1e9 > settings.stale_after_ns:
         transition(touch, output, IDLE, stale_reason(touch))
         return
+    if touch.reanchor == AT_ONCE and touch.sample_kind == GOOD:
+        # A new owner's device, wherever it is: the tool stays where the old one left it.
+        workspace.anchor_to_tool(world, proxy, settings, touch)
+        touch.reanchor = IF_FAR
     if touch.sample_kind != GOOD or touch.age_ns > settings.hold_after_ns or not hand_is_on(settings, taken):
         return
     if workspace.too_far_from_tool(world, proxy, settings, touch):
-        if touch.reanchor == 0:
+        if touch.reanchor == NEAR_ONLY:
             return
         workspace.anchor_to_tool(world, proxy, settings, touch)
     transition(touch, output, ENGAGING, SAMPLE_FRESH)
@@ -127,7 +135,7 @@ def watch(settings: Record, touch: Record, taken: Record, output: Record) -> Non
         begin_release(touch, output, ARMED, DEADMAN_RELEASED, settings.ramp_down_ticks)
     elif touch.age_ns > settings.hold_after_ns:
         if touch.state != HOLD:
-            transition(touch, output, HOLD, SAMPLE_INVALID if touch.unusable_ticks > 0 else SAMPLE_LATE)
+            transition(touch, output, HOLD, touch.unusable_reason if touch.unusable_ticks > 0 else SAMPLE_LATE)
     elif touch.state == HOLD:
         transition(touch, output, ACTIVE if touch.gain == 1.0 else ENGAGING, SAMPLE_FRESH)
     elif touch.state == ENGAGING and touch.gain == 1.0:
@@ -151,14 +159,38 @@ def advance_gain(settings: Record, touch: Record) -> None:
 
 
 @inner
+def ramp_gains(settings: Record, touch: Record) -> None:
+    """Gains that were asked for come into force: by a ramp over the whole range while forces are on, else at once."""
+    if engaged(touch) or touch.state == RELEASING:
+        share = 1.0 / settings.ramp_up_ticks
+        touch.stiffness = towards(touch.stiffness, touch.stiffness_goal, settings.stiffness_max * share)
+        touch.damping = towards(touch.damping, touch.damping_goal, settings.damping_max * share)
+    else:
+        touch.stiffness = touch.stiffness_goal
+        touch.damping = touch.damping_goal
+
+
+@inner
+def towards(value: float, goal: float, step: float) -> float:
+    """The value, at most so much nearer to its goal; the goal itself when it is within reach."""
+    if abs(goal - value) <= step:
+        return goal
+    return value + step if goal > value else value - step
+
+
+@inner
 def finish_release(
     world: Record, proxy: Record, settings: Record, touch: Record, taken: Record, output: Record
 ) -> None:
     """The forces are off: go where the ramp was to lead."""
     touch.frozen = 0
     touch.gain_step = 0.0
-    if touch.drop_owner != 0:
+    if touch.heir != NOBODY and touch.stopping == 0:
+        begin_lease(settings, touch, touch.heir)
+        touch.reanchor = AT_ONCE
+    elif touch.drop_owner != 0:
         drop_owner(touch)
+    touch.heir = NOBODY
     if touch.after_release == IDLE and touch.clutched == 3:
         unclutch(world, proxy, settings, touch, taken, output)
     else:

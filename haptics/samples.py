@@ -1,7 +1,8 @@
 """Samples: which ones move the device, how old the newest is for the watchdog, and whether they keep the lease.
 
-A good sample is finite, of unit orientation, of sensible size and marked valid by the client. The watchdog looks at the
-age of the newest good one: what comes after it and is not usable neither renews it nor hides how old it was.
+A good sample is finite, of unit orientation, of sensible size, within the device's workspace where that is known, and
+marked valid by the client. The watchdog looks at the age of the newest good one: what comes after it and is not usable
+neither renews it nor hides how old it was.
 """
 
 import math
@@ -13,6 +14,7 @@ from haptics.codes import (
     JUMPED,
     NOBODY,
     NOTHING_NEW,
+    OUTSIDE_WORKSPACE,
     RELEASING,
     SAMPLE_INVALID,
     SAMPLE_REJECTED,
@@ -68,6 +70,16 @@ def usable(sample: Record) -> bool:
     return True
 
 
+@inner
+def within_workspace(settings: Record, sample: Record) -> bool:
+    """Whether a device can be where a sample says, as far as the box that its handle cannot leave is known."""
+    for k in range(3):
+        half = settings.workspace_half[k]
+        if half > 0.0 and abs(sample.position[k] - settings.workspace_centre[k]) > half:
+            return False
+    return True
+
+
 @kernel
 def orientation_of(settings: Record, touch: Record, sample: Record) -> Quaternion:
     """The device's orientation by a sample: what its device does not sense stays, at first as the tool is turned."""
@@ -111,16 +123,25 @@ def take_sample(world: Record, settings: Record, touch: Record, taken: Record) -
     if taken.fresh != 0 and sample.session == touch.owner:
         touch.last_seq = sample.seq
         if not usable(sample):
-            touch.sample_kind = UNUSABLE
+            refuse(touch, SAMPLE_INVALID)
         elif touch.frozen != 0:
             touch.sample_kind = JUMPED
         elif (engaged(touch) or touch.state == RELEASING) and jumps(world, settings, touch, sample):
             touch.sample_kind = JUMPED
             touch.frozen = 1
+        elif not within_workspace(settings, sample):
+            refuse(touch, OUTSIDE_WORKSPACE)
         else:
             accept_pose(settings, touch, sample)
     if touch.sample_kind == UNUSABLE or (touch.sample_kind == NOTHING_NEW and touch.unusable_ticks > 0):
         touch.unusable_ticks += 1
+
+
+@inner
+def refuse(touch: Record, reason: int) -> None:
+    """The newest sample moves nothing."""
+    touch.sample_kind = UNUSABLE
+    touch.unusable_reason = reason
 
 
 @inner
@@ -154,7 +175,7 @@ def age_in_force(settings: Record, touch: Record, taken: Record) -> int:
 def stale_reason(touch: Record) -> int:
     """Why there is no good sample."""
     if touch.unusable_ticks > 0:
-        return SAMPLE_INVALID
+        return touch.unusable_reason
     if touch.rejected > NOBODY:
         return SAMPLE_REJECTED
     return SAMPLE_STALE

@@ -28,6 +28,11 @@ UNKNOWN_STEP = 1e-5
 
 ANGLE_STEP = 1e-4
 """rad: encoder step of turning; cards do not tell it."""
+WORKSPACE_MARGIN = 0.01
+"""m: a device that is calibrated or placed a little wrongly is not taken for one that lies."""
+
+MAX_DRIFT = 0.3
+"""Of the device's speed: more of a difference between hand and tool would be seen."""
 
 MIN_SCALE = 1e-3
 MAX_SCALE = 1e3
@@ -58,6 +63,9 @@ def make_settings(
     jump_margin: float = 0.005,
     require_deadman: bool = False,
     passivity: bool = True,
+    workspace_centre: Sequence[float] = (0.0, 0.0, 0.0),
+    workspace_limits: Sequence[float] | None = None,
+    drift: float = 0.0,
 ) -> np.ndarray:
     """Make the (1,) SETTINGS table of one device in one scene.
 
@@ -68,6 +76,10 @@ def make_settings(
     ``passivity`` switches the controller of :mod:`haptics.passivity`, which may add a share of the damping that the
     card allows; for torques that on the lever by which the card's largest force makes its largest torque.
     ``tool_reach`` (m) is the distance of a tool mesh's farthest point from the tip centre, 0 for a sphere tip.
+
+    ``workspace_limits`` (3,) m are the edges of a box about ``workspace_centre`` (device frame) that the handle cannot
+    leave, by default those of the card; samples beyond it by more than WORKSPACE_MARGIN are not used. ``drift`` is the
+    largest share of the device's own speed by which the map moves to bring the hand back to the centre.
 
     The slew limit per tick is ``max(1.5 K_max v dt, force_max / shortest ramp)``: the first term lets honest contact
     through at hand speed v, the second guarantees that every ramp ends in time, since a ramp lowers the largest allowed
@@ -118,6 +130,24 @@ def make_settings(
     if abs(norm - 1.0) > 1e-3:
         raise ValueError(f"workspace_orientation has norm {norm:g}; a unit quaternion [x, y, z, w] is needed")
 
+    centre = _vector("workspace_centre", workspace_centre, 3)
+    limits = np.zeros(3)
+    if workspace_limits is not None:
+        limits = _vector("workspace_limits", workspace_limits, 3)
+        if np.any(limits <= 0.0):
+            raise ValueError(f"workspace_limits = {list(limits)} must be three edges above 0 m")
+    elif card.workspace_size is not None:
+        limits = np.array(card.workspace_size)
+    _finite("drift", drift, low=0.0, high=MAX_DRIFT, unit="of the device's speed")
+    reach = card.workspace_radius
+    if reach is None and np.any(limits > 0.0):
+        reach = 0.5 * float(limits.min())
+    if drift > 0.0 and reach is None:
+        raise ValueError(
+            f"drift = {drift:g} needs to know the workspace: the card of {card.name!r} says neither workspace_radius "
+            "nor workspace_size, and no workspace_limits are given"
+        )
+
     settings = np.zeros(1, SETTINGS)
     row = settings[0]
     row["dt"] = dt
@@ -152,6 +182,10 @@ def make_settings(
     row["actuated"] = card.actuated
     row["axis"] = card.axis
     row["sphere"] = virtual_sphere / sphere_radius
+    row["workspace_centre"] = centre
+    row["workspace_half"] = np.where(limits > 0.0, 0.5 * limits + WORKSPACE_MARGIN, 0.0)
+    row["workspace_reach"] = reach or 0.0
+    row["drift"] = drift
     shortest = min(int(row["ramp_down_ticks"]), int(row["ramp_fault_ticks"]))
     contact_speed = min(float(row["speed_max"]), SLEW_SPEED)
     row["force_slew"] = max(SLEW_MARGIN * row["stiffness_max"] * contact_speed * dt, row["force_max"] / shortest)

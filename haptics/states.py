@@ -22,6 +22,34 @@ class EngagementState(IntEnum):
     """Forces are off until an explicit reset."""
 
 
+_S = EngagementState
+
+TRANSITIONS: dict[tuple[EngagementState, EngagementState], str] = {
+    (_S.IDLE, _S.ARMED): "arm; or a clutch is let go before the device can engage again",
+    (_S.IDLE, _S.ENGAGING): "a clutch that was pressed while engaged is let go",
+    (_S.IDLE, _S.FAULT): "stop",
+    (_S.ARMED, _S.IDLE): "disarm, release, clutch, hand-over, shutdown, or no good sample in time",
+    (_S.ARMED, _S.ENGAGING): "a good sample near the tool or re-anchored, and the deadman where it is required",
+    (_S.ARMED, _S.FAULT): "stop",
+    (_S.ENGAGING, _S.ACTIVE): "the ramp has ended",
+    (_S.ENGAGING, _S.HOLD): "the newest good sample is late",
+    (_S.ENGAGING, _S.RELEASING): "asked to: disarm, release, clutch, hand-over, stop, shutdown; let go: deadman; "
+    "forced: stale, jump, not finite, lease expired, supervisor lost",
+    (_S.ACTIVE, _S.HOLD): "the newest good sample is late",
+    (_S.ACTIVE, _S.RELEASING): "as from ENGAGING",
+    (_S.HOLD, _S.ENGAGING): "samples are back before the ramp has ended",
+    (_S.HOLD, _S.ACTIVE): "samples are back",
+    (_S.HOLD, _S.RELEASING): "as from ENGAGING",
+    (_S.RELEASING, _S.IDLE): "the forces are off",
+    (_S.RELEASING, _S.ARMED): "the same after the deadman was let go, after a hand-over, or after a tap on the clutch "
+    "whose device cannot engage again at once",
+    (_S.RELEASING, _S.ENGAGING): "the same after a tap on the clutch",
+    (_S.RELEASING, _S.FAULT): "the same after stop, a jump or a wrench that was not finite",
+    (_S.FAULT, _S.IDLE): "reset",
+}
+"""Every transition that there is, and what makes it."""
+
+
 class Reason(IntEnum):
     """Why the engagement state changed, or why a command was refused."""
 
@@ -62,6 +90,10 @@ class Reason(IntEnum):
     NOT_FINITE = 21
     """A computed wrench was not finite; it was replaced by zero."""
     SUPERVISOR_LOST = 22
+    HANDED_OVER = 23
+    """The owner gave the lease to another session."""
+    OUTSIDE_WORKSPACE = 24
+    """The device is where its workspace does not reach; refused: it has to come back first."""
 
 
 class CommandKind(IntEnum):
@@ -92,6 +124,8 @@ class CommandKind(IntEnum):
     VIBRATE = 13
     """``values``: amplitude N, frequency Hz, duration s, decay s (0: none), direction (3), device frame; while forces
     are on."""
+    HAND_OVER = 14
+    """``values``: the new owner's session, upper and lower 32 bits: no float holds all 64."""
 
 
 class CommandResult(IntEnum):

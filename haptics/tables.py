@@ -139,6 +139,10 @@ SETTINGS = np.dtype(
         ("padding2", "i4"),
         ("passivity_damping", "f8", 2),  # most that it may add: N·s/m, N·m·s/rad
         ("passivity_speed", "f8", 2),  # below these, m/s and rad/s, a speed is taken for theirs in its damping
+        ("workspace_centre", "f8", 3),  # of the device's own workspace, device frame, m
+        ("workspace_half", "f8", 3),  # half the edges of the box that no sample may leave, margin included, m; 0: none
+        ("workspace_reach", "f8"),  # radius of the workspace: at this distance from its centre drift is full, m
+        ("drift", "f8"),  # of the map, as a share of the device's own speed; 0: off
     ],
     align=True,
 )
@@ -189,7 +193,7 @@ TOUCH = np.dtype(
         ("release_reason", "i4"),  # why RELEASING began; also the reason of the transition that ends it
         ("drop_owner", "i4"),  # the lease ends when RELEASING does
         ("frozen", "i4"),  # the device jumped: the last good pose stays until the forces are off
-        ("reanchor", "i4"),  # ARM allowed to re-anchor a device that is far from the tool
+        ("reanchor", "i4"),  # 1: ARM allowed to re-anchor a device that is far from the tool; 2: any, when it comes
         ("not_finite", "i4"),  # the last coupling wrench was not finite
         ("sample_kind", "i4"),  # of this tick: 0 nothing new, 1 good, 2 unusable, 3 jumped
         ("age_ns", "i8"),  # age of the newest good sample in this tick, as the watchdog takes it
@@ -207,6 +211,11 @@ TOUCH = np.dtype(
         ("owed", "f8", 2),  # J that holding force and torque has produced and damping has not taken back
         ("dissipated", "f8", 2),  # J taken back by the passivity controller since the lease began
         ("damped", "f8", 6),  # the controller's part of the wrench of the last tick
+        ("heir", "u8"),  # session that gets the lease when RELEASING ends; 0 for none
+        ("stiffness_goal", "f8"),  # where SET_GAINS leads the stiffness in force
+        ("damping_goal", "f8"),
+        ("unusable_reason", "i4"),  # why the newest sample is not used, while unusable_ticks counts
+        ("padding", "i4"),
     ],
     align=True,
 )

@@ -5,10 +5,11 @@ They are shared by commands (:mod:`haptics.commands`) and by what happens unaske
 
 import numpy as np
 
-from haptics import velocity
+from haptics import passivity, velocity
 from haptics.codes import ACTIVE, ARMED, ENGAGING, FAULT, HOLD, NOBODY, RELEASING
 from haptics.tables import Record
 from rtcore.kernels import inner, kernel
+from rtcore.spatial import put_quaternion, put_vector
 
 ONE = np.uint64(1)
 
@@ -77,9 +78,24 @@ def drop_owner(touch: Record) -> None:
     touch.last_seq = NOBODY
     touch.lease_left = 0
     touch.drop_owner = 0
+    touch.heir = NOBODY
     touch.has_pose = 0
     touch.clutched = 0
     touch.reanchor = 0
     touch.rejected = NOBODY
     touch.unusable_ticks = 0
     velocity.forget(touch)
+
+
+@kernel
+def begin_lease(settings: Record, touch: Record, session: int) -> None:
+    """A session holds the device from now on, with the configured map and gains; the tool stays where it is."""
+    drop_owner(touch)
+    touch.owner = session
+    touch.lease_left = settings.lease_ticks
+    touch.stiffness = touch.stiffness_goal = settings.stiffness
+    touch.damping = touch.damping_goal = settings.damping
+    touch.scale = settings.scale
+    put_vector(touch.anchor_position, (0.0, 0.0, 0.0))
+    put_quaternion(touch.anchor_orientation, (0.0, 0.0, 0.0, 1.0))
+    passivity.begin(touch)

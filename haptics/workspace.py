@@ -7,6 +7,7 @@ The pose that is mapped is that of the coupling point (the tool's origin); the t
 the anchor follows the device instead, so a moving device neither moves the tool nor changes the force that ramps down.
 """
 
+from haptics.codes import GOOD
 from haptics.tables import Record
 from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
@@ -25,6 +26,9 @@ from rtcore.spatial import (
     subtract,
     vector,
 )
+
+FREE = 1e-6
+"""Device m: a tool that is nearer than this to the image is taken to follow it freely."""
 
 
 @inner
@@ -113,6 +117,29 @@ def change_scale(world: Record, proxy: Record, settings: Record, touch: Record, 
         touch.scale = scale
 
 
+@inner
+def drift(world: Record, proxy: Record, settings: Record, touch: Record) -> None:
+    """Move the map so that a hand that follows what it sees comes back to the middle of its workspace.
+
+    Conti and Khatib 2005: outwards, by a share of the way that the device itself has just gone, which grows from zero
+    in the centre to ``drift`` at the radius. So nothing moves while the hand rests, and the tool goes at most by that
+    share farther than the hand. Only while image and tool are one: in contact, where the difference is felt, the map
+    stands still.
+    """
+    if settings.drift == 0.0 or touch.sample_kind != GOOD:
+        return
+    stretch = subtract(vector(touch.image_position), tool_position(world, proxy))
+    if length(stretch) > FREE * touch.scale:
+        return
+    away = subtract(vector(touch.device_position), vector(settings.workspace_centre))
+    distance = length(away)
+    if distance == 0.0:
+        return
+    way = settings.drift * length(vector(touch.moved[:3])) * min(distance / settings.workspace_reach, 1.0)
+    turned = rotate(quaternion(settings.workspace_orientation), scaled(away, touch.scale * way / distance))
+    put_vector(touch.anchor_position, add(vector(touch.anchor_position), turned))
+
+
 @kernel
 def map_device(world: Record, proxy: Record, settings: Record, touch: Record) -> None:
     """The stage: image of the device, and from it the goal of the mechanics. Without a pose the tool stays."""
@@ -126,6 +153,7 @@ def map_device(world: Record, proxy: Record, settings: Record, touch: Record) ->
     if touch.clutched != 0:
         anchor_to(settings, touch, vector(touch.image_position), quaternion(touch.image_orientation))
     else:
+        drift(world, proxy, settings, touch)
         put_vector(touch.image_position, mapped_position(settings, touch))
         put_quaternion(touch.image_orientation, mapped_orientation(settings, touch))
     orientation = quaternion(touch.image_orientation)

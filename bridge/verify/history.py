@@ -1,5 +1,6 @@
 """A log as the certificates read it: where every body is after every tick, what is known about each."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from bridge.log.reader import Log, LogError
 from bridge.moment import tool_triangles
 from bridge.verify.motions import Pose, Way, pose_of, way
-from haptics.states import CommandKind, CommandResult
+from haptics.states import CommandKind, CommandResult, EngagementState
 from haptics.tables import BODY_SAMPLE
 from rtcore.model import moving_bodies
 from rtcore.tables import FREE, KINEMATIC
@@ -112,20 +113,28 @@ class History:
         return {body: (np.array([row for row, _ in each]), [pose for _, pose in each]) for body, each in found.items()}
 
     def _gains(self, span: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(n,) stiffness and damping at the device and scale, as commands set them."""
+        """(n,) stiffness and damping at the device and scale, as leases and commands set them."""
         records = self.log.records
         count = len(records)
         row = self.settings
-        stiffness, damping, scale = (np.full(count, float(row[name])) for name in ("stiffness", "damping", "scale"))
-        done = records["output"]["command_result"] == CommandResult.DONE
-        command = records["input"]["command"]
-        for k in np.flatnonzero(done).tolist():
-            kind, values = command["kind"][k], command["values"][k]
-            if kind == CommandKind.SET_GAINS:
-                stiffness[k:] = min(values[0], row["stiffness_max"])
-                damping[k:] = min(values[1], row["damping_max"])
-            elif kind == CommandKind.SET_SCALE:
-                scale[k:] = values[0]
+        output, command = records["output"], records["input"]["command"]
+        done = output["command_result"] == CommandResult.DONE
+        begun = np.concatenate([[False], (output["owner"][1:] != output["owner"][:-1]) & (output["owner"][1:] != 0)])
+        gains, scales = (done & (command["kind"] == kind) for kind in (CommandKind.SET_GAINS, CommandKind.SET_SCALE))
+        scale = np.full(count, float(row["scale"]))
+        goals = {name: np.full(count, float(row[name])) for name in ("stiffness", "damping")}
+        for k in np.flatnonzero(begun | gains | scales).tolist():
+            values = command["values"][k]
+            for place, (name, goal) in enumerate(goals.items()):
+                if begun[k] or gains[k]:
+                    goal[k:] = row[name] if begun[k] else min(values[place], row[f"{name}_max"])
+            if begun[k] or scales[k]:
+                scale[k:] = row["scale"] if begun[k] else values[0]
+        on = (output["state"] >= EngagementState.ENGAGING) & (output["state"] <= EngagementState.RELEASING)
+        # The tick that ends a release ramps once more, unless another lease begins in it.
+        on = (on | (output["event_from"] == EngagementState.RELEASING)) & ~begun
+        steps = {name: float(row[f"{name}_max"]) / int(row["ramp_up_ticks"]) for name in goals}
+        stiffness, damping = (ramped(goal, on, steps[name]) for name, goal in goals.items())
         return stiffness[span], damping[span], scale[span]
 
     def _posed_once(self, span: slice) -> np.ndarray:
@@ -189,6 +198,17 @@ class History:
     def state(self, body: int, row: int) -> Any:
         """BODY_SAMPLE of a body that moves."""
         return self.states[row, self.moving.index(body)]
+
+
+def ramped(goal: np.ndarray, on: np.ndarray, step: float) -> np.ndarray:
+    """(n,) a number that goes to its goal (n,) by at most ``step`` per row where ``on`` (n,), else at once."""
+    value = goal.copy()
+    for k in (np.flatnonzero(np.diff(goal)) + 1).tolist():
+        row = k
+        while row < len(goal) and on[row] and abs(goal[row] - value[row - 1]) > step:
+            value[row] = value[row - 1] + math.copysign(step, goal[row] - value[row - 1])
+            row += 1
+    return value
 
 
 class _Shapes:

@@ -45,7 +45,15 @@ class Bench:
         )
         self.socket = listen(self.context, self.endpoint)
         mailbox = CommandWriter(path / "mailbox")
-        self.control = Control(self.socket, facts, mailbox, RingReader(path / "ring"), timeout_ns=timeout_ns)
+        self.told: list[tuple[str, str, dict]] = []
+        self.control = Control(
+            self.socket,
+            facts,
+            mailbox,
+            RingReader(path / "ring"),
+            timeout_ns=timeout_ns,
+            tell=lambda code, text, **data: self.told.append((code, text, data)),
+        )
         self.client = self.connect()
         self.ids = itertools.count(1)
 
@@ -201,6 +209,7 @@ def valid(session):
         "lease": {},
         "renew": {},
         "release": {},
+        "hand_over": {"to": "me"},
         "arm": {"reanchor": False},
         "disarm": {},
         "clutch": {"pressed": True},
@@ -215,6 +224,7 @@ def valid(session):
 
 @pytest.mark.parametrize("op", sorted(valid(0)))
 def test_every_command_reaches_the_servo_once(bench, op):
+    bench.hello()
     session = bench.hello()
     bench.post({"v": 1, "id": 1, "op": op, "session": session, **valid(session)[op]})
     bench.run_tick(bench.command())
@@ -227,6 +237,41 @@ def test_vibrate_gives_its_numbers_and_a_unit_direction(bench):
     session = bench.hello()
     bench.post({"v": 1, "id": 1, "op": "vibrate", "session": session, **valid(session)["vibrate"]})
     assert bench.command()["values"].tolist() == [1.0, 150.0, 0.1, 0.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def test_a_hand_over_goes_to_the_named_client_heard_from_last(bench):
+    """To a session that may own, never back to the asker's own; told when the tick has done it, with both names."""
+    session = bench.hello()
+
+    def hello(client, role):
+        return bench.ask("hello", client=client, versions=[1], roles=[role])["session"]
+
+    old, new = hello("you", "owner"), hello("you", "owner")
+    hello("you", "observer")
+    hello("watcher", "observer")
+    for heard in (new, old):
+        bench.post({"v": 1, "id": 8, "op": "renew", "session": heard})
+        bench.run_tick(bench.command())
+        bench.answer()
+        bench.post({"v": 1, "id": 9, "op": "hand_over", "session": session, "to": "you"})
+        command = bench.command()
+        assert command["kind"] == CommandKind.HAND_OVER
+        upper, lower = (int(value) for value in command["values"][:2])
+        assert (upper << 32 | lower, int(command["session"])) == (heard, session)
+        bench.run_tick(command, CommandResult.REFUSED, Reason.NOT_OWNER)
+        assert bench.answer()["error"]["code"] == "not_owner"
+    assert bench.told == []
+    bench.post({"v": 1, "id": 10, "op": "hand_over", "session": session, "to": "you"})
+    bench.run_tick(bench.command(), state=EngagementState.RELEASING)
+    assert bench.answer()["ok"]
+    ((code, text, data),) = bench.told
+    assert (code, text) == ("handed_over", "'me' hands the device over to 'you'")
+    assert (data["giver"], data["taker"], data["tick"]) == ("me", "you", bench.tick)
+    error = bench.ask("hand_over", session=session, to="me")["error"]
+    assert error["code"] == "bad_value" and "named 'me'" in error["text"]
+    error = bench.ask("hand_over", session=session, to="watcher")["error"]
+    assert error["code"] == "bad_value" and "observer" in error["text"]
+    assert bench.taken() == []
 
 
 def test_pose_body_names_the_body_by_its_place(bench):
@@ -258,6 +303,8 @@ def test_pose_body_names_the_body_by_its_place(bench):
         ("pose_body", {"body": "blok", "position": [0, 0, 0]}, "bad_value", "did you mean 'block'"),
         ("pose_body", {"body": "block", "position": [0, 0]}, "bad_request", "three numbers"),
         ("pose_body", {"body": "block", "position": [0, 0, 0], "orientation": [0, 0, 0, 2]}, "bad_value", "norm 2"),
+        ("hand_over", {}, "bad_request", "needs `to`"),
+        ("hand_over", {"to": "mee"}, "bad_value", "no other session is of a client named 'mee'"),
         ("lease", {"session": "me"}, "bad_request", "integer from the `hello` reply"),
         ("lease", {"session": 12345}, "bad_session", "not given out"),
         ("set", {"stiffness": float("nan"), "damping": 1.0}, "not_finite", "finite"),

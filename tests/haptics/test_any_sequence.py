@@ -441,6 +441,21 @@ class AnySequence(RuleBasedStateMachine):
             self.lay(self.pose + 0.002)
             self.go()
 
+    @precondition(forces_are_on)
+    @rule(wait=st.integers(0, 45), away=directions, size=st.sampled_from([0.0, 0.003, 900.0]), silent=st.booleans())
+    def hand_over_to_another(self, wait, away, size, silent):
+        """Give the lease to another session, whose device is anywhere, or sends nothing."""
+        heir = OWNER if self.owner == OTHER else OTHER
+        self.rig.put(CommandKind.HAND_OVER, 0.0, float(heir), session=self.owner)
+        self.lay()
+        self.go()
+        for _ in range(wait):
+            if self.owner != heir or not silent:
+                self.lay()
+            self.go()
+            if self.owner == heir and size:
+                self.pose, size = np.clip(self.pose + size * np.array(away), -1e3, 1e3), 0.0
+
     @precondition(lambda self: self.ticks > 400)
     @rule(n=few)
     def lose_the_supervisor(self, n):

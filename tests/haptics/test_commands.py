@@ -93,6 +93,19 @@ TABLE = [
     ),
     ((Command.RESET,), {s: (W, None) for s in SETUPS if s != "fault"} | {"fault": (N, State.IDLE)}),
     (
+        (Command.HAND_OVER, 0, OTHER),
+        {
+            "idle": (N, State.IDLE),
+            "armed": (N, State.IDLE),
+            "engaging": (N, State.RELEASING),
+            "active": (N, State.RELEASING),
+            "hold": (N, State.RELEASING),
+            "releasing": (W, None),
+            "fault": (N, State.FAULT),
+            "clutched": (N, State.IDLE),
+        },
+    ),
+    (
         (Command.SHUTDOWN,),
         {
             "idle": (N, State.IDLE),
@@ -129,6 +142,7 @@ OWNER_ONLY = [
     (Command.CLUTCH, 1),
     (Command.SET_GAINS, 100.0, 1.0),
     (Command.SET_SCALE, 2.0),
+    (Command.HAND_OVER, 0, OTHER),
 ]
 
 
@@ -218,7 +232,7 @@ def test_hostile_damping_is_refused(value):
     assert (rig.row["stiffness"], rig.row["damping"]) == (400.0, 1.0)
 
 
-@pytest.mark.parametrize("kind", [-1, 13, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("kind", [-1, 14, 2**31 - 1, -(2**31)])
 def test_an_unknown_command_is_refused(kind):
     assert idle().command(kind) == Reason.BAD_VALUE
 
@@ -226,11 +240,12 @@ def test_an_unknown_command_is_refused(kind):
 def test_gains_are_capped_by_the_card():
     rig = active()
     assert rig.command(Command.SET_GAINS, 1e5, 500.0) == Reason.NONE
+    rig.run(20)
     assert (rig.row["stiffness"], rig.row["damping"]) == (2000.0, 10.0)
 
 
 @given(
-    kind=st.integers(-2, 14),
+    kind=st.integers(-2, 15),
     session=st.sampled_from([OWNER, OTHER, 0]),
     values=st.lists(st.floats(width=64), min_size=8, max_size=8),
     setup=st.sampled_from(sorted(SETUPS)),

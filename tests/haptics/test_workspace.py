@@ -102,6 +102,78 @@ def test_hundred_clutches_at_random_poses():
     assert pressed == 100
 
 
+def exact_product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Hamilton product of quaternions xyzw, in the arithmetic of its arguments."""
+    v = p[3] * q[:3] + q[3] * p[:3] + np.cross(p[:3], q[:3])
+    return np.array([*v, p[3] * q[3] - p[:3] @ q[:3]])
+
+
+def exact_inverse(q: np.ndarray) -> np.ndarray:
+    return np.array([-q[0], -q[1], -q[2], q[3]]) / (q @ q)
+
+
+def exact_turn(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return exact_product(exact_product(q, np.array([*v, 0.0], dtype=v.dtype)), exact_inverse(q))[:3]
+
+
+def long(values) -> np.ndarray:
+    return np.array(values, dtype=np.longdouble)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no arithmetic wider than float64 here")
+@pytest.mark.parametrize("away", [0.1, 10.0])
+def test_hundred_clutches_put_the_image_where_exact_arithmetic_does(away):
+    """Clutches at random poses, now and then with another scale, against the same map in arithmetic of 64 bits.
+
+    What is left of a hundred of them is rounding: of the sizes that were added (a device that goes ``away`` m).
+    """
+    random = np.random.default_rng(3)
+    workspace = Rotation.from_rotvec((0.3, -1.2, 0.4)).as_quat()
+    place = np.array((0.1, -0.2, 0.3))
+    rig = Rig(plane_model(height=-500.0), scale=0.7, workspace_position=place, workspace_orientation=workspace)
+    rig.command(CommandKind.LEASE)
+    rig.send((0.01, 0.02, 0.03))
+    frame, scale = long(rig.chosen["workspace_orientation"]), long(0.7)
+    anchor, turned = long((0.0, 0.0, 0.0)), long((0.0, 0.0, 0.0, 1.0))
+
+    def unanchored():
+        position, orientation = long(rig.sample["position"]), long(rig.row["device_orientation"])
+        return long(place) + exact_turn(frame, scale * position), exact_product(frame, orientation)
+
+    def image():
+        position, orientation = unanchored()
+        orientation = exact_product(turned, orientation)
+        return position + anchor, orientation / np.sqrt(orientation @ orientation)
+
+    largest = np.zeros(2)
+    for k in range(100):
+        begin = np.array(rig.sample["position"])
+        rig.send(begin + random.uniform(-1.0, 1.0, 3) * away, orientation=Rotation.random(rng=random).as_quat())
+        held_position, held_orientation = image()
+        assert rig.command(CommandKind.CLUTCH, 1) == Reason.NONE
+        for _ in range(3):
+            rig.send(random.uniform(-1.0, 1.0, 3) * away, orientation=Rotation.random(rng=random).as_quat())
+        if k % 4 == 0:
+            new = float(random.uniform(0.5, 2.0))
+            assert rig.command(CommandKind.SET_SCALE, new) == Reason.NONE
+            scale = long(new)
+        assert rig.command(CommandKind.CLUTCH, 0) == Reason.NONE
+        position, orientation = unanchored()
+        anchor, turned = held_position - position, exact_product(held_orientation, exact_inverse(orientation))
+        # Away and back: the image is where it was, and where it has to be.
+        here = np.array(rig.sample["position"]), np.array(rig.sample["orientation"])
+        rig.send(random.uniform(-1.0, 1.0, 3) * away, orientation=Rotation.random(rng=random).as_quat())
+        rig.send(*here)
+        position, orientation = image()
+        drift = np.linalg.norm((rig.row["image_position"] - position).astype(float))
+        angle = 2.0 * np.linalg.norm(exact_product(long(rig.row["image_orientation"]), exact_inverse(orientation))[:3])
+        largest = np.maximum(largest, [drift, float(angle)])
+    assert rig.row["image_position"] == pytest.approx(rig.proxy, abs=1e-12)
+    assert largest[0] <= 1e-9 and largest[1] <= 1e-9
+    # By far: a hundred times the rounding of one sum and of one product.
+    assert largest[0] <= 100 * 4 * np.finfo(float).eps * (100 * away) and largest[1] <= 100 * 16 * np.finfo(float).eps
+
+
 def test_while_the_clutch_ramps_an_adapter_sees_the_tool_move_along():
     """The device moves away during the ramp: the stretch that the impedance implies stays, so nothing pulls it back."""
     rig = Rig(stiffness=800.0, damping=0.0)
