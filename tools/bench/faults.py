@@ -116,6 +116,18 @@ class Site:
             self.watch(0.02)
         self.client = int(self.pressers.stdout.readline().split()[1])
 
+    def aim(self, mode: str, draw: random.Random, earliest: float = 0.0) -> None:
+        """A new client presses until a random moment; again if a busy machine made it lose its hold before that."""
+        for _ in range(10):
+            self.press(mode, draw.getrandbits(32))
+            begun = len(self.since())
+            self.watch(draw.uniform(earliest, earliest + LATEST_STRIKE_S))
+            output = self.since()["output"][begun:]
+            changed = output["event_from"] != output["event_to"]
+            if not np.any(changed & (output["reason"] == Reason.SAMPLE_STALE)):
+                return
+        raise RuntimeError("the pressing client is late all the time: the machine is too busy for this figure")
+
     def watch(self, seconds: float) -> None:
         self.rows.append(self.daemon.records(seconds))
 
@@ -221,17 +233,18 @@ def _client_row(
         with bench.site() as site:
             site.ready()
             for draw in bench.repetitions(name):
-                site.press("work", draw.getrandbits(32))
-                site.watch(draw.uniform(0.0, LATEST_STRIKE_S))
-                at = site.strike(number)
-                site.watch(WATCH_S)
-                rows = site.since()
-                last = rows["output"][-1]
-                why, state = Reason(int(last["reason"])).name, EngagementState(int(last["state"])).name
-                outcome = _outcome(rows, at, _until_quiet(rows, begins(rows, at)), reason=why, state_after=state)
-                ramping = outcome["struck_in"] in ("RELEASING", "IDLE", "ARMED") and ends_in == "IDLE"
-                outcome["ok"] = state == ends_in and why in ((reason, "CLUTCH") if ramping else (reason,))
-                bench.add(name, outcome)
+                bench.judge(name, one, site, draw)
+
+    def one(site: Site, draw: random.Random) -> dict[str, Any]:
+        site.aim("work", draw)
+        at = site.strike(number)
+        site.watch(WATCH_S)
+        rows = site.since()
+        last = rows["output"][-1]
+        why, state = Reason(int(last["reason"])).name, EngagementState(int(last["state"])).name
+        outcome = _outcome(rows, at, _until_quiet(rows, begins(rows, at)), reason=why, state_after=state)
+        ramping = outcome["struck_in"] in ("RELEASING", "IDLE", "ARMED") and ends_in == "IDLE"
+        return {**outcome, "ok": state == ends_in and why in ((reason, "CLUTCH") if ramping else (reason,))}
 
     return row
 
@@ -246,27 +259,30 @@ def _disk_full(bench: "Bench", name: str) -> None:
             socket = zmq.Context.instance().socket(zmq.SUB)
             socket.setsockopt(zmq.SUBSCRIBE, b"")
             socket.connect(site.daemon.endpoints()["events"])
-            site.press("hold", 0)
             for draw in bench.repetitions(name):
-                site.rows = []
-                site.watch(draw.uniform(0.05, LATEST_STRIKE_S))
-                at = time.monotonic_ns()
-                filler = disk / "filler"
-                with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-                    while file.write(bytes(4096)):
-                        pass
-                told = _wait_for(site, socket, "disk_full")
-                site.watch(0.1)
-                rows = site.since()
-                filler.unlink()
-                resumed = told and _wait_for(site, socket, "log_resumed")
-                for part in sorted(disk.glob("*.mcap"), key=lambda path: path.stat().st_mtime)[:-1]:
-                    part.unlink()
-                held = bool(np.all(_force(rows)[-100:] > 0))
-                more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held, "resumed": resumed}
-                reason = "disk_full" if told else "NONE"
-                bench.add(name, _outcome(rows, at, None, reason=reason, **more, ok=held and resumed))
+                bench.judge(name, lambda site, draw: _fill_disk(site, draw, disk, socket), site, draw)
             socket.close(0)
+
+
+def _fill_disk(site: Site, draw: random.Random, disk: Path, socket: zmq.Socket) -> dict[str, Any]:
+    site.aim("hold", draw)
+    at = time.monotonic_ns()
+    filler = disk / "filler"
+    try:
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(65536)):
+                pass
+        told = _wait_for(site, socket, "disk_full")
+        site.watch(0.1)
+        rows = site.since()
+    finally:
+        filler.unlink()
+    resumed = told and _wait_for(site, socket, "log_resumed")
+    for part in sorted(disk.glob("*.mcap"), key=lambda path: path.stat().st_mtime)[:-1]:
+        part.unlink()
+    held = bool(np.all(_force(rows)[-100:] > 0))
+    more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held, "resumed": resumed}
+    return _outcome(rows, at, None, reason="disk_full" if told else "NONE", **more, ok=held and resumed)
 
 
 def _wait_for(site: Site, socket: zmq.Socket, code: str, seconds: float = 8.0) -> bool:
@@ -283,29 +299,31 @@ def _wait_for(site: Site, socket: zmq.Socket, code: str, seconds: float = 8.0) -
 def _slow_subscriber(bench: "Bench", name: str) -> None:
     """An observer that never reads."""
     with bench.site() as site:
-        site.ready().press("hold", 0)
+        site.ready()
         for draw in bench.repetitions(name):
-            site.rows = []
-            site.watch(draw.uniform(0.05, LATEST_STRIKE_S))
-            socket = zmq.Context.instance().socket(zmq.SUB)
-            socket.setsockopt(zmq.SUBSCRIBE, b"")
-            socket.setsockopt(zmq.RCVHWM, 1)
-            at = time.monotonic_ns()
-            socket.connect(site.daemon.endpoints()["state"])
-            site.watch(0.4)
-            socket.close(0)
-            rows = site.since()
-            held = bool(np.all(_force(rows)[-100:] > 0))
-            more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held}
-            bench.add(name, _outcome(rows, at, None, reason="NONE", **more, ok=held))
+            bench.judge(name, _never_read, site, draw)
+
+
+def _never_read(site: Site, draw: random.Random) -> dict[str, Any]:
+    site.aim("hold", draw)
+    socket = zmq.Context.instance().socket(zmq.SUB)
+    socket.setsockopt(zmq.SUBSCRIBE, b"")
+    socket.setsockopt(zmq.RCVHWM, 1)
+    at = time.monotonic_ns()
+    socket.connect(site.daemon.endpoints()["state"])
+    site.watch(0.4)
+    socket.close(0)
+    rows = site.since()
+    held = bool(np.all(_force(rows)[-100:] > 0))
+    more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held}
+    return _outcome(rows, at, None, reason="NONE", **more, ok=held)
 
 
 def _recorder_killed(site: Site, draw: random.Random) -> dict[str, Any]:
     """The recorder of a daemon whose first one it is: the supervisor brings it back."""
     assert site.log is not None
-    site.press("hold", 0)
     pid = site.daemon.pid_of("bridge.log.recorder")
-    site.watch(draw.uniform(0.3, 0.3 + LATEST_STRIKE_S))
+    site.aim("hold", draw, earliest=0.2)
     killed_at = time.monotonic_ns()
     os.kill(pid, signal.SIGKILL)
     restarted, until = False, time.monotonic() + 5.0
@@ -327,8 +345,7 @@ def _recorder_killed(site: Site, draw: random.Random) -> dict[str, Any]:
 
 def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
     """The servo has the stale horizon to notice that nobody watches over it, as it has for a client."""
-    site.press("work", draw.getrandbits(32))
-    site.watch(draw.uniform(0.0, LATEST_STRIKE_S))
+    site.aim("work", draw)
     killed_at = time.monotonic_ns()
     site.daemon.process.kill()
     site.watch(0.5)
@@ -340,8 +357,7 @@ def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
 
 def _servo_killed(site: Site, draw: random.Random) -> dict[str, Any]:
     """The supervisor stops the rest and says so; how fast a device is safe is its adapter's, which gets `valid_for`."""
-    site.press("work", draw.getrandbits(32))
-    site.watch(draw.uniform(0.0, LATEST_STRIKE_S))
+    site.aim("work", draw)
     rows = site.since()
     killed_at = time.monotonic_ns()
     os.kill(site.daemon.pid_of("bridge.servo"), signal.SIGKILL)
@@ -378,14 +394,14 @@ def mortals(bench: "Bench", names: list[str]) -> None:
             present, here = coming, [site.ready() for site in sites]
             if first:
                 for name in first:
-                    judge = _recorder_killed if name == "recorder_killed" else _supervisor_killed
-                    bench.add(name, judge(here[0], next(draws[name])))
+                    one = _recorder_killed if name == "recorder_killed" else _supervisor_killed
+                    bench.judge(name, one, here[0], next(draws[name]))
                 here[0].close()
             if k + 1 < bench.repeats:
                 coming = outer.enter_context(contextlib.ExitStack())
                 sites = begin(coming)
             for name in last:
-                bench.add(name, _servo_killed(here[-1], next(draws[name])))
+                bench.judge(name, _servo_killed, here[-1], next(draws[name]))
             present.close()
 
 
@@ -428,13 +444,23 @@ class Bench:
         for k in range(self.repeats):
             yield random.Random(f"{name} {k}")
 
-    def add(self, name: str, outcome: dict[str, Any]) -> None:
+    def judge(
+        self, name: str, one: Callable[[Site, random.Random], dict[str, Any]], site: Site, draw: random.Random
+    ) -> None:
+        """Make one repetition of a row; one that cannot be made has failed, and the next one follows."""
+        try:
+            outcome = one(site, draw)
+        except (RuntimeError, OSError, IndexError) as error:
+            self._progress(f"{name}: {error!r}")
+            outcome = {"time_to_safe_ms": None, "over_limit_N": 0.0, "reason": f"not measured: {error}", "ok": False}
         outcomes = self.outcomes[name]
         outcomes.append(outcome)
         count = len(outcomes)
         if count % max(1, self.repeats // 20) == 0 or count == self.repeats or not outcome["ok"]:
             bad = sum(not each["ok"] for each in outcomes)
             self._progress(f"{time.monotonic() - self._began:6.0f} s  {name}, {count} of {self.repeats}, {bad} failed")
+        if not outcome["ok"]:
+            self._progress(f"{name}: {outcome}")
 
 
 def summary(outcomes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -445,10 +471,11 @@ def summary(outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     worst = failed[0] if failed else max(outcomes, key=lambda each: each["time_to_safe_ms"] or 0.0)
     more: dict[str, Any] = {}
     for key in ("struck_N", "missed", "missed_around_the_kill", "lost_of_the_log_ms", "daemon_ended_s"):
-        if key in worst:
-            more[key] = percentiles(np.array([each[key] for each in outcomes]), 2)
+        found = [each[key] for each in outcomes if key in each]
+        if found:
+            more[key] = percentiles(np.array(found), 2)
     for key in ("struck_in", "reason"):
-        counts = collections.Counter(each[key] for each in outcomes)
+        counts = collections.Counter(each[key] for each in outcomes if key in each)
         more["struck_in" if key == "struck_in" else "reasons"] = dict(counts.most_common())
     return {
         "time_to_safe_ms": percentiles(safe, 2),
