@@ -467,7 +467,8 @@ class Client:
         """Lets this client send samples before it has the device, so that a hand-over finds its device there.
 
         They change nothing until the owner hands over; then the device is anchored to where the tool is, forces come
-        up, and the first render says so. Whoever does not send samples then has the device without forces.
+        up, and the first render says so (:meth:`send` and :meth:`receive` until then: :meth:`exchange` would wait for
+        it). Whoever sends no samples then has the device without forces.
         """
         self._owner = True
         self._newest = None

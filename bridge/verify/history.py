@@ -78,7 +78,7 @@ class History:
         self.tip_radius = 0.0 if self.has_mesh else float(self.world["tip_radius"])
         self.shapes.append(shapes.of(int(self.world["tool_mesh_id"])) if self.has_mesh else Shape(np.zeros((1, 3, 3))))
         self._posed = self._posings(span.start)
-        self.stiffness, self.damping, self.scale = self._gains(span)
+        self.stiffness, self.damping, self.scale = (each[span] for each in gains_in_force(log.records, self.settings))
         self.pull = np.where(self._posed_once(span), self.stiffness / self.scale, 0.0)
         """(n,) stiffness of the spring that pulls the tool, in the scene, N/m; 0: nobody has"""
         self._poses: dict[tuple[int, int], Pose] = {}
@@ -111,31 +111,6 @@ class History:
             start = [(-1 - len(records), pose_of(loaded["position"], loaded["orientation"]))]
             found.setdefault(body, start).append((row - first, pose_of(values[1:4], values[4:8])))
         return {body: (np.array([row for row, _ in each]), [pose for _, pose in each]) for body, each in found.items()}
-
-    def _gains(self, span: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(n,) stiffness and damping at the device and scale, as leases and commands set them."""
-        records = self.log.records
-        count = len(records)
-        row = self.settings
-        output, command = records["output"], records["input"]["command"]
-        done = output["command_result"] == CommandResult.DONE
-        begun = np.concatenate([[False], (output["owner"][1:] != output["owner"][:-1]) & (output["owner"][1:] != 0)])
-        gains, scales = (done & (command["kind"] == kind) for kind in (CommandKind.SET_GAINS, CommandKind.SET_SCALE))
-        scale = np.full(count, float(row["scale"]))
-        goals = {name: np.full(count, float(row[name])) for name in ("stiffness", "damping")}
-        for k in np.flatnonzero(begun | gains | scales).tolist():
-            values = command["values"][k]
-            for place, (name, goal) in enumerate(goals.items()):
-                if begun[k] or gains[k]:
-                    goal[k:] = row[name] if begun[k] else min(values[place], row[f"{name}_max"])
-            if begun[k] or scales[k]:
-                scale[k:] = row["scale"] if begun[k] else values[0]
-        on = (output["state"] >= EngagementState.ENGAGING) & (output["state"] <= EngagementState.RELEASING)
-        # The tick that ends a release ramps once more, unless another lease begins in it.
-        on = (on | (output["event_from"] == EngagementState.RELEASING)) & ~begun
-        steps = {name: float(row[f"{name}_max"]) / int(row["ramp_up_ticks"]) for name in goals}
-        stiffness, damping = (ramped(goal, on, steps[name]) for name, goal in goals.items())
-        return stiffness[span], damping[span], scale[span]
 
     def _posed_once(self, span: slice) -> np.ndarray:
         """(n,) has there been a device pose since the lease began? Without one the tool is held by nobody."""
@@ -198,6 +173,31 @@ class History:
     def state(self, body: int, row: int) -> Any:
         """BODY_SAMPLE of a body that moves."""
         return self.states[row, self.moving.index(body)]
+
+
+def gains_in_force(records: np.ndarray, row: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(n,) stiffness and damping at the device and scale after each record, as leases and commands set them; ``row``:
+    SETTINGS."""
+    count = len(records)
+    output, command = records["output"], records["input"]["command"]
+    done = output["command_result"] == CommandResult.DONE
+    begun = np.concatenate([[False], (output["owner"][1:] != output["owner"][:-1]) & (output["owner"][1:] != 0)])
+    gains, scales = (done & (command["kind"] == kind) for kind in (CommandKind.SET_GAINS, CommandKind.SET_SCALE))
+    scale = np.full(count, float(row["scale"]))
+    goals = {name: np.full(count, float(row[name])) for name in ("stiffness", "damping")}
+    for k in np.flatnonzero(begun | gains | scales).tolist():
+        values = command["values"][k]
+        for place, (name, goal) in enumerate(goals.items()):
+            if begun[k] or gains[k]:
+                goal[k:] = row[name] if begun[k] else min(values[place], row[f"{name}_max"])
+        if begun[k] or scales[k]:
+            scale[k:] = row["scale"] if begun[k] else values[0]
+    on = (output["state"] >= EngagementState.ENGAGING) & (output["state"] <= EngagementState.RELEASING)
+    # The tick that ends a release ramps once more, unless another lease begins in it.
+    on = (on | (output["event_from"] == EngagementState.RELEASING)) & ~begun
+    steps = {name: float(row[f"{name}_max"]) / int(row["ramp_up_ticks"]) for name in goals}
+    stiffness, damping = (ramped(goal, on, steps[name]) for name, goal in goals.items())
+    return stiffness, damping, scale
 
 
 def ramped(goal: np.ndarray, on: np.ndarray, step: float) -> np.ndarray:

@@ -200,6 +200,7 @@ def test_every_operation_sends_its_fields(triggered):
         client.vibrate(1, 150, 0.1, decay=0.02)
         client.pose_body("box", (1, 2, 3))
         client.disarm()
+        client.hand_over("her")
         client.stop()
         client.reset()
         client.describe()
@@ -225,12 +226,26 @@ def test_every_operation_sends_its_fields(triggered):
         },
         {"op": "pose_body", "body": "box", "position": [1.0, 2.0, 3.0], "orientation": [0.0, 0.0, 0.0, 1.0]},
         {"op": "disarm"},
+        {"op": "hand_over", "to": "her"},
         {"op": "stop"},
         {"op": "reset"},
         {"op": "describe"},
         {"op": "shutdown"},
         {"op": "release"},
     ]
+
+
+def test_who_expects_a_hand_over_sends_samples_before_it_has_the_device(free):
+    with Client(free.endpoints) as client:
+        with pytest.raises(HapticdError, match="take the lease first"):
+            client.send((0.0, 0.0, 0.0))
+        client.expect_hand_over()
+        free.silent = True
+        assert client.send((0.0, 0.0, 0.0)) == 1
+        assert client.receive(20) is None
+        free.silent = False
+        assert client.receive(5000).seq == 1
+    assert [r["op"] for r in free.requests] == ["hello", "release"]
 
 
 def test_leaving_gives_the_lease_back_once(triggered):

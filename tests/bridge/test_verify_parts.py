@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import trimesh
+from log_run import SESSION, wavy_model
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
@@ -13,9 +14,17 @@ from bridge.verify.bodies import BodyCertificates, Contact, Problem
 from bridge.verify.certificate import Certificate
 from bridge.verify.fit import Cone, Limit, explain, tangents
 from bridge.verify.flight import off_parabola
+from bridge.verify.history import gains_in_force
 from bridge.verify.moments import resisted
 from bridge.verify.motions import Pose, relative_speed, turned_freely, way
 from bridge.verify.near import contact_points
+from haptics.cards import load_card
+from haptics.settings import make_settings
+from haptics.states import CommandKind, CommandResult
+from haptics.tables import RECORD
+from haptics.tick import tick
+from haptics.touch import make_touch
+from rtcore.state import make_state
 
 
 def box_triangles(*size: float) -> np.ndarray:
@@ -363,3 +372,50 @@ def test_only_what_must_be_a_contact_may_not_close(monkeypatch: pytest.MonkeyPat
     judge._restrict(1, 1, "", problem, {})
     assert judge.velocities.verdict == verdict
     assert bool(judge.velocities.left_out) == (verdict == "not judged")
+
+
+OTHER = 42
+
+
+def test_gains_in_force_are_those_that_the_ticks_had():
+    """Set while idle, in force, in the ramp down and over a hand-over: by ramps, at once, and anew with each lease."""
+    settings = make_settings(load_card("simulated"), ramp_up_ms=50.0, ramp_down_ms=30.0)
+    model = wavy_model()
+    state, touch, work = make_state(model, (0.0, 0.0, 0.02)), make_touch(settings), np.zeros(1, RECORD)
+    commands = {
+        3: (CommandKind.LEASE, SESSION),
+        5: (CommandKind.SET_GAINS, SESSION, 700.0, 3.0),
+        8: (CommandKind.ARM, SESSION, 1.0),
+        70: (CommandKind.SET_GAINS, SESSION, 150.0, 0.0),
+        75: (CommandKind.SET_GAINS, SESSION, 1e5, 1e5),
+        150: (CommandKind.HAND_OVER, SESSION, 0.0, float(OTHER)),
+        155: (CommandKind.SET_GAINS, SESSION, 50.0, 1.0),
+        240: (CommandKind.SET_GAINS, OTHER, 900.0, 9.0),
+        250: (CommandKind.CLUTCH, OTHER, 1.0),
+        260: (CommandKind.SET_SCALE, OTHER, 3.0),
+        300: (CommandKind.SET_GAINS, OTHER, 60.0, 0.5),
+        320: (CommandKind.RELEASE, OTHER),
+        330: (CommandKind.LEASE, SESSION),
+    }
+    records, truth, owner = np.zeros(340, RECORD), np.zeros((340, 3)), 0
+    for n in range(340):
+        work["tick"] = n + 1
+        work["budget"] = (20000, 8, 50, 0)
+        entered = work[0]["input"]
+        entered["command"] = np.zeros(1, entered["command"].dtype)[0]
+        if n in commands:
+            kind, session, *values = commands[n]
+            entered["command"]["id"], entered["command"]["kind"], entered["command"]["session"] = n, kind, session
+            entered["command"]["values"][: len(values)] = values
+        entered["fresh"] = entered["has_sample"] = owner != 0
+        sample = entered["sample"]
+        sample["session"], sample["seq"], sample["t_sample"], sample["valid"] = owner, n, n * 1_000_000, 1
+        sample["position"], sample["orientation"] = (0.0, 0.0, 0.02), (0.0, 0.0, 0.0, 1.0)
+        tick(model, state, settings, touch, work)
+        owner = int(touch[0]["owner"])
+        records[n] = work[0]
+        truth[n] = touch[0]["stiffness"], touch[0]["damping"], touch[0]["scale"]
+    assert (records["output"]["command_result"][list(commands)] == CommandResult.DONE).all()
+    assert len(np.unique(records["output"]["owner"])) == 3 and len(np.unique(truth[:, 0])) > 50
+    found = np.stack(gains_in_force(records, settings[0]), axis=1)
+    np.testing.assert_allclose(found, truth, rtol=1e-12, atol=0.0)

@@ -22,7 +22,7 @@ from waiting import wait_until
 
 from bridge.exit_codes import ExitCode
 from bridge.ring import ENDED, RingReader, process_exists
-from haptics.states import EngagementState, Reason
+from haptics.states import CommandKind, EngagementState, Reason
 
 pytestmark = pytest.mark.slow
 
@@ -200,6 +200,60 @@ def test_two_owners_are_told_apart(idle):
         assert second.request("arm", session=second.session)["error"]["code"] == "not_owner"
         first.own("release")
         second.own("lease")
+        second.own("release")
+
+
+def test_a_lease_is_handed_over_between_two_clients(idle):
+    """The one presses, the other's device is elsewhere: first renders of its own, forces again, one notice."""
+    with (
+        RingReader(idle.runtime.ring_path) as reader,
+        RawClient(idle.facts["endpoints"]) as first,
+        RawClient(idle.facts["endpoints"]) as second,
+    ):
+        events = first.context.socket(zmq.SUB)
+        events.set(zmq.SUBSCRIBE, b"")
+        events.connect(idle.facts["endpoints"]["events"])
+        assert events.poll(20_000), "a heartbeat each second"
+        second.session = second.request("hello", client="heir", versions=[1], roles=["owner"])["session"]
+        press(first)
+        reader.seek_newest()
+        assert first.own("hand_over", to="heir")["state_name"] == "RELEASING"
+
+        def both():
+            first.sample(PRESSED)
+            second.sample((0.3, 0.2, 0.1), deadman=1)
+            time.sleep(1e-3)
+
+        found = []
+
+        def engaged_again():
+            found.append(reader.read(4096)[0])
+            last = reader.newest()["output"]
+            return int(last["owner"]) == second.session and last["state"] == EngagementState.ACTIVE
+
+        wait_until(engaged_again, meanwhile=both)
+        records = np.concatenate(found)
+        output = records["output"]
+        handed = int(np.flatnonzero(output["owner"] == second.session)[0])
+        assert (output["owner"][:handed] == first.session).all() and (output["owner"][handed:] == second.session).all()
+        assert (output["event_to"][handed], output["reason"][handed]) == (EngagementState.ARMED, Reason.HANDED_OVER)
+        tool = output["proxy_position"][handed]
+        assert np.abs(output["proxy_position"][handed:] - tool).max() <= 1e-9
+        assert force(records)[0] > 1.0 and force(records)[handed:].max() <= 1e-6
+        kind = records["input"]["command"]["kind"][output["command_id"] != 0]
+        assert kind.tolist() == [CommandKind.HAND_OVER]
+        assert second.device.poll(1000), "a render for the new owner"
+
+        def told():
+            while events.poll(0):
+                event = msgpack.unpackb(events.recv())
+                if event["code"] == "handed_over":
+                    return event
+            return None
+
+        event = wait_until(told, "no notice", meanwhile=both)
+        assert (event["giver"], event["taker"], event["source"]) == ("raw", "heir", "supervisor")
+        events.close()
         second.own("release")
 
 

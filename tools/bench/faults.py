@@ -1,8 +1,17 @@
-"""Things that go wrong while a hand presses as hard as its card allows, and how long until nothing pushes any more."""
+"""Things that go wrong while a hand presses as hard as its card allows, and how long until nothing pushes any more.
+
+Each repetition strikes at a random moment (of a seed that row and repetition make) of a client's work: pressing, late,
+in the ramp of a clutch, engaging again. Kills are those of real processes. A daemon that survives a fault serves the
+next repetition too; where it dies, two are started at a time, and nothing else is measured meanwhile than how a daemon
+ends whose servo was killed.
+"""
 
 import argparse
+import collections
 import contextlib
 import os
+import random
+import select
 import shutil
 import signal
 import subprocess
@@ -11,7 +20,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import msgpack
 import numpy as np
 import zmq
 
@@ -25,8 +36,11 @@ from tools.bench.daemon import Daemon
 CARD = "touch"
 STALE_MS = 20.0
 HORIZON_MS = 20.0
-DISK_FILLS_S = 6.0
-"""Longer than 1 MB of log lasts."""
+LATEST_STRIKE_S = 0.3
+"""After a client has begun to press: as long as its work takes to come round."""
+WATCH_S = 0.12
+"""After a strike: several times the horizons, and longer than the lease."""
+DISK_MB = 16
 CONFIG = f"""
 [scene]
 name = "press"
@@ -37,12 +51,14 @@ size = [0.4, 0.4, 0.05]
 pose = {{ position = [0.0, 0.0, -0.025] }}
 [tool]
 tip_radius = 0.005
-start = [0.0, 0.0, 0.025]
+start = [0.0, 0.0, 0.015]
 [coupling]
 stiffness = 400.0
 ramp_up_ms = 50.0
+ramp_down_ms = 40.0
 [safety]
 stale_after_ms = {STALE_MS}
+lease_ms = 100.0
 [device]
 card = "{CARD}"
 """
@@ -54,7 +70,7 @@ class Absent(Exception):
 
 @contextlib.contextmanager
 def small_disk(directory: Path, megabytes: int) -> Iterator[Path]:
-    """A file system that is full after so many MB; raises Absent where mounting is not permitted."""
+    """A file system of so many MB; raises Absent where mounting is not permitted."""
     place = directory / "disk"
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(place)]
@@ -66,34 +82,85 @@ def small_disk(directory: Path, megabytes: int) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(place)], check=False)
 
 
-class Press:
-    """A daemon with a pressing client, and everything the ring has said since the client pressed."""
+class Site:
+    """A daemon, clients that press when asked to, and what the ring has said since the last of them was asked for."""
 
-    def __init__(self, directory: Path, mode: str = "hold", log: str | None = None) -> None:
+    def __init__(self, directory: Path, log: Path | None = None) -> None:
+        """Start both and wait for neither."""
         config = directory / "press.toml"
         config.write_text(CONFIG)
-        self.daemon = Daemon(config, *(("--log", log) if log else ()))
+        self.directory, self.log = directory, log
+        self.daemon = Daemon(config, *(("--log", str(log)) if log else ()))
+        command = [sys.executable, "-m", "tools.bench.presser", self.daemon.name]
+        self.pressers = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.client = 0
+        self.rows: list[np.ndarray] = []
+
+    def ready(self) -> "Site":
+        """Wait until it ticks."""
         self.daemon.wait_first_tick()
-        command = [sys.executable, "-m", "tools.bench.presser", self.daemon.name, mode]
-        self.client = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert self.client.stdout is not None
-        if not self.client.stdout.readline():
-            self.__exit__()
-            raise RuntimeError("the pressing client died, its reason is above")
+        return self
 
-    def watch(self, seconds: float) -> np.ndarray:
-        return self.daemon.records(seconds)
+    def press(self, mode: str, seed: int) -> None:
+        """A new client presses, and what the ring said before is forgotten."""
+        self.release()
+        assert self.pressers.stdin is not None and self.pressers.stdout is not None
+        assert self.daemon.ring is not None
+        self.daemon.ring.seek_newest()
+        self.rows = []
+        self.pressers.stdin.write(f"{mode} {seed}\n".encode())
+        until = time.monotonic() + 20.0
+        while not select.select([self.pressers.stdout], [], [], 0.0)[0]:
+            if time.monotonic() > until:
+                raise RuntimeError("the pressing client did not press, its reason is above")
+            self.watch(0.02)
+        self.client = int(self.pressers.stdout.readline().split()[1])
 
-    def __enter__(self) -> "Press":
+    def aim(self, mode: str, draw: random.Random, earliest: float = 0.0) -> None:
+        """A new client presses until a random moment; again if a busy machine made it lose its hold before that."""
+        for _ in range(10):
+            self.press(mode, draw.getrandbits(32))
+            begun = len(self.since())
+            self.watch(draw.uniform(earliest, earliest + LATEST_STRIKE_S))
+            output = self.since()["output"][begun:]
+            changed = output["event_from"] != output["event_to"]
+            if not np.any(changed & (output["reason"] == Reason.SAMPLE_STALE)):
+                return
+        raise RuntimeError("the pressing client is late all the time: the machine is too busy for this figure")
+
+    def watch(self, seconds: float) -> None:
+        self.rows.append(self.daemon.records(seconds))
+
+    def since(self) -> np.ndarray:
+        """All records since the client was asked for."""
+        self.rows = [np.concatenate(self.rows)]
+        return self.rows[0]
+
+    def strike(self, number: int) -> int:
+        """Send a signal to the client; returns when, ns."""
+        at = time.monotonic_ns()
+        os.kill(self.client, number)
+        return at
+
+    def release(self) -> None:
+        """The client is gone, at whatever state it was stopped."""
+        if self.client:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.client, signal.SIGKILL)
+        self.client = 0
+
+    def close(self) -> None:
+        self.release()
+        self.pressers.kill()
+        self.pressers.wait()
+        self.daemon.stop()
+        self.daemon.output.close()
+
+    def __enter__(self) -> "Site":
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self.client.send_signal(signal.SIGCONT)
-        self.client.kill()
-        self.client.wait()
-        self.daemon.stop()
-        self.daemon.output.close()
+        self.close()
 
 
 def _force(rows: np.ndarray) -> np.ndarray:
@@ -101,174 +168,324 @@ def _force(rows: np.ndarray) -> np.ndarray:
 
 
 def _until_quiet(rows: np.ndarray, since_ns: int) -> float:
-    """ms from a moment to the first tick after which the wrench stays zero; infinite when it does not."""
+    """ms from a moment to the first tick after which the wrench stays zero, 0 if it was before; infinite if it never
+    does."""
     pushing = np.flatnonzero(np.any(rows["output"]["wrench"] != 0, axis=1))
     if len(pushing) == 0:
         raise RuntimeError("the client was not pressing: the figure would mean nothing")
     if pushing[-1] + 1 >= len(rows):
         return float("inf")
-    return (int(rows["timing"]["sent_ns"][pushing[-1] + 1]) - since_ns) * 1e-6
+    return max((int(rows["timing"]["sent_ns"][pushing[-1] + 1]) - since_ns) * 1e-6, 0.0)
 
 
-def _last_reason(rows: np.ndarray) -> str:
-    changed = rows["output"]["event_from"] != rows["output"]["event_to"]
-    # The cause is the reason for which RELEASING began, not the end of the ramp.
-    began = changed & (rows["output"]["event_to"] == EngagementState.RELEASING)
-    return Reason(int(rows["output"]["reason"][began][-1])).name if began.any() else "NONE"
+def _state_at(rows: np.ndarray, moment_ns: int) -> str:
+    """State of engagement that the last tick before a moment (ns) has left."""
+    before = np.flatnonzero(rows["timing"]["started_ns"] <= moment_ns)
+    return EngagementState(int(rows["output"]["state"][before[-1]])).name
 
 
-def _row(rows: np.ndarray, safe_ms: float | None, reason: str, **more: object) -> dict:
-    """A row's figures; safe_ms None where no time to safety was measured, as the hand goes on pressing."""
+def _outcome(rows: np.ndarray, at_ns: int, safe_ms: float | None, **more: Any) -> dict[str, Any]:
+    """A repetition's figures; safe_ms None where no time to safety was measured, as the hand goes on pressing."""
     limit = load_card(CARD).force_max
+    peak = float(_force(rows).max())
+    if peak < 0.99 * limit:
+        raise RuntimeError(f"the client pressed with {peak:.3f} N only: the figure would mean nothing")
     return {
         "time_to_safe_ms": safe_ms,
-        "over_limit_N": round(max(float(_force(rows).max()) - limit, 0.0), 6),
-        "peak_N": round(float(_force(rows).max()), 3),
-        "reason": reason,
+        "over_limit_N": round(max(peak - limit, 0.0), 6),
+        "peak_N": round(peak, 3),
+        "struck_in": _state_at(rows, at_ns),
+        "struck_N": round(float(_force(rows)[rows["timing"]["started_ns"] <= at_ns][-1]), 3),
         **more,
     }
 
 
-def _after_last_sample(rows: np.ndarray) -> float:
+def _after_last_sample(rows: np.ndarray, _: int) -> int:
+    """When the newest sample of all went stale, ns."""
     fresh = np.flatnonzero(rows["input"]["fresh"])
-    received = int(rows["timing"]["t_received"][fresh[-1]])
-    return _until_quiet(rows, received + int(STALE_MS * 1e6))
+    return int(rows["timing"]["t_received"][fresh[-1]] + STALE_MS * 1e6)
 
 
-def client_killed(directory: Path) -> dict:
-    with Press(directory) as press:
-        press.client.kill()
-        rows = press.watch(0.5)
-        row = _row(rows, _after_last_sample(rows), _last_reason(rows))
-    return {**row, "ok": row["reason"] == "SAMPLE_STALE"}
+def _at_jump(rows: np.ndarray, at_ns: int) -> int:
+    """When the first sample arrived that is far from the one before, ns."""
+    fresh = rows[(rows["input"]["fresh"] != 0) & (rows["timing"]["t_received"] > at_ns - 50_000_000)]
+    far = np.flatnonzero(np.abs(np.diff(fresh["input"]["sample"]["position"][:, 2])) > 0.1)
+    return int(fresh["timing"]["t_received"][far[0] + 1])
 
 
-def client_stalled(directory: Path) -> dict:
-    with Press(directory) as press:
-        press.client.send_signal(signal.SIGSTOP)
-        rows = press.watch(0.5)
-        row = _row(rows, _after_last_sample(rows), _last_reason(rows))
-    return {**row, "ok": row["reason"] == "SAMPLE_STALE"}
+def _at_step_of_clock(rows: np.ndarray, at_ns: int) -> int:
+    """When the first sample arrived that says it is of long ago, ns."""
+    fresh = rows[(rows["input"]["fresh"] != 0) & (rows["timing"]["t_received"] > at_ns - 50_000_000)]
+    back = np.flatnonzero(np.diff(fresh["input"]["sample"]["t_sample"]) < -5e9)
+    return int(fresh["timing"]["t_received"][back[0] + 1])
 
 
-def client_sends_nan(directory: Path) -> dict:
-    with Press(directory, "nan") as press:
-        rows = press.watch(0.5)
-        row = _row(rows, _after_last_sample(rows), _last_reason(rows))
-    return {**row, "ok": row["reason"] == "SAMPLE_REJECTED"}
+def _client_row(
+    number: signal.Signals, begins: Callable[[np.ndarray, int], int], reason: str, ends_in: str
+) -> Callable[["Bench", str], None]:
+    """A row in which something happens to the client, or it to the daemon: one daemon for all repetitions.
+
+    ``begins(rows, at_ns)``: the moment from which the time to safety counts. A clutch that is ramping down already
+    stays the reason of what it began, unless the device goes to FAULT.
+    """
+
+    def row(bench: "Bench", name: str) -> None:
+        with bench.site() as site:
+            site.ready()
+            for draw in bench.repetitions(name):
+                bench.judge(name, one, site, draw)
+
+    def one(site: Site, draw: random.Random) -> dict[str, Any]:
+        site.aim("work", draw)
+        at = site.strike(number)
+        site.watch(WATCH_S)
+        rows = site.since()
+        last = rows["output"][-1]
+        why, state = Reason(int(last["reason"])).name, EngagementState(int(last["state"])).name
+        outcome = _outcome(rows, at, _until_quiet(rows, begins(rows, at)), reason=why, state_after=state)
+        ramping = outcome["struck_in"] in ("RELEASING", "IDLE", "ARMED") and ends_in == "IDLE"
+        return {**outcome, "ok": state == ends_in and why in ((reason, "CLUTCH") if ramping else (reason,))}
+
+    return row
 
 
-def client_jumps(directory: Path) -> dict:
-    with Press(directory, "jump") as press:
-        rows = press.watch(0.5)
-        jumped = np.flatnonzero(rows["output"]["event_to"] == EngagementState.RELEASING)
-        row = _row(rows, _until_quiet(rows, int(rows["timing"]["t_received"][jumped[0]])), _last_reason(rows))
-        row["state_after"] = EngagementState(int(rows["output"]["state"][-1])).name
-    return {**row, "ok": row["reason"] == "DEVICE_JUMP" and row["state_after"] == "FAULT"}
+def _disk_full(bench: "Bench", name: str) -> None:
+    """The disk of the log fills up; ticking must not care, somebody must be told, and the log goes on afterwards."""
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(bench.directory())
+        disk = stack.enter_context(small_disk(directory, DISK_MB))
+        with Site(directory, disk / "run.mcap") as site:
+            site.ready()
+            socket = zmq.Context.instance().socket(zmq.SUB)
+            socket.setsockopt(zmq.SUBSCRIBE, b"")
+            socket.connect(site.daemon.endpoints()["events"])
+            for draw in bench.repetitions(name):
+                bench.judge(name, lambda site, draw: _fill_disk(site, draw, disk, socket), site, draw)
+            socket.close(0)
 
 
-def client_clock_steps_back(directory: Path) -> dict:
-    """By 10 s: from then on its samples look old, and old samples may not push."""
-    with Press(directory, "clock") as press:
-        rows = press.watch(0.5)
-        old = np.flatnonzero((rows["output"]["event_to"] == EngagementState.RELEASING) & (rows["output"]["gain"] > 0))
-        row = _row(rows, _until_quiet(rows, int(rows["timing"]["t_received"][old[0]])), _last_reason(rows))
-    return {**row, "ok": row["reason"] == "SAMPLE_STALE"}
+def _fill_disk(site: Site, draw: random.Random, disk: Path, socket: zmq.Socket) -> dict[str, Any]:
+    site.aim("hold", draw)
+    at = time.monotonic_ns()
+    filler = disk / "filler"
+    try:
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(65536)):
+                pass
+        told = _wait_for(site, socket, "disk_full")
+        site.watch(0.1)
+        rows = site.since()
+    finally:
+        filler.unlink()
+    resumed = told and _wait_for(site, socket, "log_resumed")
+    for part in sorted(disk.glob("*.mcap"), key=lambda path: path.stat().st_mtime)[:-1]:
+        part.unlink()
+    held = bool(np.all(_force(rows)[-100:] > 0))
+    more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held, "resumed": resumed}
+    return _outcome(rows, at, None, reason="disk_full" if told else "NONE", **more, ok=held and resumed)
 
 
-def recorder_killed(directory: Path) -> dict:
-    log = directory / "run.mcap"
-    with Press(directory, log=str(log)) as press:
-        press.watch(1.0)
-        pid = press.daemon.pid_of("bridge.log.recorder")
-        killed_at = time.monotonic_ns()
-        os.kill(pid, signal.SIGKILL)
-        rows = press.watch(2.0)
-        restarted = press.daemon.pid_of("bridge.log.recorder") != pid
-    found = read_log(log).records
-    last_kept_ns = int(found["timing"]["started_ns"][-1])
-    around = (rows["timing"]["planned_ns"] > killed_at - 5_000_000) & (
-        rows["timing"]["planned_ns"] < killed_at + 50_000_000
-    )
+def _wait_for(site: Site, socket: zmq.Socket, code: str, seconds: float = 8.0) -> bool:
+    """Whether an event of that code comes in time; the ring is read meanwhile."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        site.watch(0.02)
+        while socket.poll(0):
+            if msgpack.unpackb(socket.recv()).get("code") == code:
+                return True
+    return False
+
+
+def _slow_subscriber(bench: "Bench", name: str) -> None:
+    """An observer that never reads."""
+    with bench.site() as site:
+        site.ready()
+        for draw in bench.repetitions(name):
+            bench.judge(name, _never_read, site, draw)
+
+
+def _never_read(site: Site, draw: random.Random) -> dict[str, Any]:
+    site.aim("hold", draw)
+    socket = zmq.Context.instance().socket(zmq.SUB)
+    socket.setsockopt(zmq.SUBSCRIBE, b"")
+    socket.setsockopt(zmq.RCVHWM, 1)
+    at = time.monotonic_ns()
+    socket.connect(site.daemon.endpoints()["state"])
+    site.watch(0.4)
+    socket.close(0)
+    rows = site.since()
+    held = bool(np.all(_force(rows)[-100:] > 0))
+    more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held}
+    return _outcome(rows, at, None, reason="NONE", **more, ok=held)
+
+
+def _recorder_killed(site: Site, draw: random.Random) -> dict[str, Any]:
+    """The recorder of a daemon whose first one it is: the supervisor brings it back."""
+    assert site.log is not None
+    pid = site.daemon.pid_of("bridge.log.recorder")
+    site.aim("hold", draw, earliest=0.2)
+    killed_at = time.monotonic_ns()
+    os.kill(pid, signal.SIGKILL)
+    restarted, until = False, time.monotonic() + 5.0
+    site.watch(0.3)
+    while not restarted and time.monotonic() < until:
+        site.watch(0.02)
+        with contextlib.suppress(RuntimeError):
+            restarted = site.daemon.pid_of("bridge.log.recorder") != pid
+    rows = site.since()
+    last_kept_ns = int(read_log(site.log).records["timing"]["started_ns"][-1])
+    planned = rows["timing"]["planned_ns"]
+    around = (planned > killed_at - 5_000_000) & (planned < killed_at + 50_000_000)
     missed = int(rows["timing"]["missed"][around].sum())
     lost_ms = (killed_at - last_kept_ns) * 1e-6
-    row = _row(
-        rows, None, "NONE", missed_around_the_kill=missed, lost_of_the_log_ms=round(lost_ms, 1), restarted=restarted
-    )
-    return {**row, "ok": missed == 0 and lost_ms <= 100.0 and restarted}
+    more = {"missed_around_the_kill": missed, "lost_of_the_log_ms": round(lost_ms, 1), "restarted": restarted}
+    ok = missed == 0 and lost_ms <= 100.0 and restarted
+    return _outcome(rows, killed_at, None, reason="NONE", **more, ok=ok)
 
 
-def disk_full(directory: Path) -> dict:
-    """The disk of the log fills up; ticking must not care and somebody must be told."""
-    with small_disk(directory, 1) as disk, Press(directory, log=str(disk / "run.mcap")) as press:
-        socket = zmq.Context.instance().socket(zmq.SUB)
-        socket.setsockopt(zmq.SUBSCRIBE, b"")
-        socket.connect(press.daemon.endpoints()["events"])
-        rows = press.watch(DISK_FILLS_S)
-        told = False
-        while not told and socket.poll(1500):
-            told = b"disk_full" in socket.recv()
-        socket.close(0)
-    missed = int(rows["timing"]["missed"].sum())
-    held = bool(np.all(_force(rows)[-100:] > 0))
-    row = _row(rows, None, "disk_full" if told else "NONE", missed=missed, still_rendering=held)
-    return {**row, "ok": held and told}
+def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
+    """The servo has the stale horizon to notice that nobody watches over it, as it has for a client."""
+    site.aim("work", draw)
+    killed_at = time.monotonic_ns()
+    site.daemon.process.kill()
+    site.watch(0.5)
+    rows = site.since()
+    reason = Reason(int(rows["output"]["reason"][-1])).name
+    safe_ms = _until_quiet(rows, killed_at + int(STALE_MS * 1e6))
+    return _outcome(rows, killed_at, safe_ms, reason=reason, ok=reason == "SUPERVISOR_LOST")
 
 
-def slow_subscriber(directory: Path) -> dict:
-    """An observer that never reads."""
-    with Press(directory) as press:
-        socket = zmq.Context.instance().socket(zmq.SUB)
-        socket.setsockopt(zmq.SUBSCRIBE, b"")
-        socket.setsockopt(zmq.RCVHWM, 1)
-        socket.connect(press.daemon.endpoints()["state"])
-        rows = press.watch(2.0)
-        socket.close(0)
-    held = bool(np.all(_force(rows)[-100:] > 0))
-    row = _row(rows, None, "NONE", missed=int(rows["timing"]["missed"].sum()), still_rendering=held)
-    return {**row, "ok": held}
-
-
-def servo_killed(directory: Path) -> dict:
+def _servo_killed(site: Site, draw: random.Random) -> dict[str, Any]:
     """The supervisor stops the rest and says so; how fast a device is safe is its adapter's, which gets `valid_for`."""
-    with Press(directory) as press:
-        rows = press.watch(0.3)
-        began = time.monotonic()
-        os.kill(press.daemon.pid_of("bridge.servo"), signal.SIGKILL)
-        code = press.daemon.process.wait(20.0)
-        ended_s = time.monotonic() - began
+    site.aim("work", draw)
+    rows = site.since()
+    killed_at = time.monotonic_ns()
+    os.kill(site.daemon.pid_of("bridge.servo"), signal.SIGKILL)
+    code = site.daemon.process.wait(20.0)
+    ended_s = (time.monotonic_ns() - killed_at) * 1e-9
     valid_ms = float(rows["output"]["valid_for_ns"][-1]) * 1e-6
     more = {"exit_code": code, "daemon_ended_s": round(ended_s, 2), "impedance_valid_for_ms": valid_ms}
-    row = _row(rows, None, ExitCode(code).name, **more)
-    return {**row, "ok": code == ExitCode.SERVO_DIED}
+    return _outcome(rows, killed_at, None, reason=ExitCode(code).name, **more, ok=code == ExitCode.SERVO_DIED)
 
 
-def supervisor_killed(directory: Path) -> dict:
-    """The servo has the stale horizon to notice that nobody watches over it, as it has for a client."""
-    with Press(directory) as press:
-        press.watch(0.2)
-        press.daemon.process.kill()
-        killed_at = time.monotonic_ns()
-        rows = press.watch(1.0)
-        row = _row(rows, _until_quiet(rows, killed_at + int(STALE_MS * 1e6)), _last_reason(rows))
-    return {**row, "ok": row["reason"] == "SUPERVISOR_LOST"}
+MORTAL = ("recorder_killed", "supervisor_killed", "servo_killed")
+"""Rows that a daemon does not survive (or that a recorder survives once, before it is brought back ever later)."""
 
 
-ROWS: dict[str, Callable[[Path], dict]] = {
-    function.__name__: function
-    for function in (
-        client_killed,
-        client_stalled,
-        client_sends_nan,
-        client_jumps,
-        client_clock_steps_back,
-        recorder_killed,
-        disk_full,
-        slow_subscriber,
-        servo_killed,
-        supervisor_killed,
-    )
+def mortals(bench: "Bench", names: list[str]) -> None:
+    """The rows whose daemons die, two at a time: the recorder's and then the supervisor's of one, the servo's of the
+    other, while the next two start."""
+    first = [name for name in MORTAL[:2] if name in names]
+    last = [name for name in MORTAL[2:] if name in names]
+
+    def begin(stack: contextlib.ExitStack) -> list[Site]:
+        found = []
+        for wanted in (first, last):
+            if wanted:
+                directory = stack.enter_context(bench.directory())
+                found.append(stack.enter_context(Site(directory, directory / "run.mcap")))
+        return found
+
+    draws = {name: bench.repetitions(name) for name in first + last}
+    with contextlib.ExitStack() as outer:
+        coming = outer.enter_context(contextlib.ExitStack())
+        sites = begin(coming)
+        for k in range(bench.repeats):
+            present, here = coming, [site.ready() for site in sites]
+            if first:
+                for name in first:
+                    one = _recorder_killed if name == "recorder_killed" else _supervisor_killed
+                    bench.judge(name, one, here[0], next(draws[name]))
+                here[0].close()
+            if k + 1 < bench.repeats:
+                coming = outer.enter_context(contextlib.ExitStack())
+                sites = begin(coming)
+            for name in last:
+                bench.judge(name, _servo_killed, here[-1], next(draws[name]))
+            present.close()
+
+
+ROWS: dict[str, Callable[["Bench", str], None] | None] = {
+    "client_killed": _client_row(signal.SIGKILL, _after_last_sample, "SAMPLE_STALE", "IDLE"),
+    "client_stalled": _client_row(signal.SIGSTOP, _after_last_sample, "SAMPLE_STALE", "IDLE"),
+    "client_sends_nan": _client_row(signal.SIGUSR1, _after_last_sample, "SAMPLE_REJECTED", "IDLE"),
+    "client_jumps": _client_row(signal.SIGUSR2, _at_jump, "DEVICE_JUMP", "FAULT"),
+    "client_clock_steps_back": _client_row(signal.SIGHUP, _at_step_of_clock, "SAMPLE_STALE", "IDLE"),
+    "disk_full": _disk_full,
+    "slow_subscriber": _slow_subscriber,
+    **dict.fromkeys(MORTAL),
 }
+"""What makes all repetitions of a row; None for those that are made together."""
+
+
+class Bench:
+    """Outcomes by row, and what every row needs."""
+
+    def __init__(self, repeats: int, progress: Progress) -> None:
+        self.repeats, self._progress = repeats, progress
+        self.outcomes: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+        self._began = time.monotonic()
+
+    def directory(self) -> contextlib.AbstractContextManager[Path]:
+        @contextlib.contextmanager
+        def made() -> Iterator[Path]:
+            with tempfile.TemporaryDirectory() as directory:
+                yield Path(directory)
+
+        return made()
+
+    @contextlib.contextmanager
+    def site(self) -> Iterator[Site]:
+        with self.directory() as directory, Site(directory) as site:
+            yield site
+
+    def repetitions(self, name: str) -> Iterator[random.Random]:
+        """What each repetition of a row draws its moments from: always the same."""
+        for k in range(self.repeats):
+            yield random.Random(f"{name} {k}")
+
+    def judge(
+        self, name: str, one: Callable[[Site, random.Random], dict[str, Any]], site: Site, draw: random.Random
+    ) -> None:
+        """Make one repetition of a row; one that cannot be made has failed, and the next one follows."""
+        try:
+            outcome = one(site, draw)
+        except (RuntimeError, OSError, IndexError) as error:
+            self._progress(f"{name}: {error!r}")
+            outcome = {"time_to_safe_ms": None, "over_limit_N": 0.0, "reason": f"not measured: {error}", "ok": False}
+        outcomes = self.outcomes[name]
+        outcomes.append(outcome)
+        count = len(outcomes)
+        if count % max(1, self.repeats // 20) == 0 or count == self.repeats or not outcome["ok"]:
+            bad = sum(not each["ok"] for each in outcomes)
+            self._progress(f"{time.monotonic() - self._began:6.0f} s  {name}, {count} of {self.repeats}, {bad} failed")
+        if not outcome["ok"]:
+            self._progress(f"{name}: {outcome}")
+
+
+def summary(outcomes: list[dict[str, Any]]) -> dict[str, Any]:
+    """One row of the figure from its repetitions: percentiles of the times, and the worst repetition for the rest."""
+    safe = np.array([each["time_to_safe_ms"] for each in outcomes if each["time_to_safe_ms"] is not None])
+    over = max(each["over_limit_N"] for each in outcomes)
+    failed = [each for each in outcomes if not each["ok"] or (each["time_to_safe_ms"] or 0.0) > HORIZON_MS]
+    worst = failed[0] if failed else max(outcomes, key=lambda each: each["time_to_safe_ms"] or 0.0)
+    more: dict[str, Any] = {}
+    for key in ("struck_N", "missed", "missed_around_the_kill", "lost_of_the_log_ms", "daemon_ended_s"):
+        found = [each[key] for each in outcomes if key in each]
+        if found:
+            more[key] = percentiles(np.array(found), 2)
+    for key in ("struck_in", "reason"):
+        counts = collections.Counter(each[key] for each in outcomes if key in each)
+        more["struck_in" if key == "struck_in" else "reasons"] = dict(counts.most_common())
+    return {
+        "time_to_safe_ms": percentiles(safe, 2),
+        **{key: value for key, value in worst.items() if key != "time_to_safe_ms"},
+        **more,
+        "over_limit_N": over,
+        "repetitions": len(outcomes),
+        "repetitions_failed": len(failed),
+        "ok": not failed and over == 0.0,
+    }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -277,24 +494,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, progress: Progress) -> Result:
-    rows: dict[str, dict] = {}
+    names = [name for name in ROWS if name in arguments.rows.split(",")]
+    unknown = sorted(set(arguments.rows.split(",")) - set(ROWS))
+    if unknown:
+        raise SystemExit(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
     notes: list[str] = []
-    for name in arguments.rows.split(","):
-        outcomes = []
+    bench = Bench(arguments.repeats, progress)
+    for name in names:
+        row = ROWS[name]
         try:
-            for repeat in range(arguments.repeats):
-                progress(f"{name}, {repeat + 1} of {arguments.repeats}")
-                with tempfile.TemporaryDirectory() as directory:
-                    outcomes.append(ROWS[name](Path(directory)))
+            if row is not None:
+                row(bench, name)
         except Absent as reason:
             notes.append(f"{name} was not tried: {reason}")
-            continue
-        times = [outcome.pop("time_to_safe_ms") for outcome in outcomes]
-        safe = np.array([time_ms for time_ms in times if time_ms is not None])
-        worst = next((outcome for outcome in outcomes if not outcome["ok"]), outcomes[-1])
-        over = max(outcome["over_limit_N"] for outcome in outcomes)
-        ok = all(outcome["ok"] for outcome in outcomes) and over == 0.0 and bool(np.all(safe <= HORIZON_MS))
-        rows[name] = {"time_to_safe_ms": percentiles(safe, 2), **worst, "over_limit_N": over, "ok": ok}
+    if set(names) & set(MORTAL):
+        mortals(bench, names)
+    rows = {name: summary(bench.outcomes[name]) for name in names if bench.outcomes[name]}
     failed = sum(not row["ok"] for row in rows.values())
     return Result({"rows_failed": failed, "rows": rows, "repeats": arguments.repeats}, failed == 0, notes=notes)
 
