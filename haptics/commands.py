@@ -148,6 +148,7 @@ def lease(settings: Record, touch: Record, command: Record) -> int:
     touch.scale = settings.scale
     put_vector(touch.anchor_position, (0.0, 0.0, 0.0))
     put_quaternion(touch.anchor_orientation, (0.0, 0.0, 0.0, 1.0))
+    touch.rate_share = 1.0
     passivity.begin(touch)
     return OK
 

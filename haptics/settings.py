@@ -58,6 +58,7 @@ def make_settings(
     jump_margin: float = 0.005,
     require_deadman: bool = False,
     passivity: bool = True,
+    rate_adaptation: bool = True,
 ) -> np.ndarray:
     """Make the (1,) SETTINGS table of one device in one scene.
 
@@ -67,6 +68,7 @@ def make_settings(
     render, and ``sphere_radius`` its lever in the scene, m (:mod:`haptics.sphere`).
     ``passivity`` switches the controller of :mod:`haptics.passivity`, which may add a share of the damping that the
     card allows; for torques that on the lever by which the card's largest force makes its largest torque.
+    ``rate_adaptation`` lets the stiffness fall with the rate of the samples (:mod:`haptics.rate`).
     ``tool_reach`` (m) is the distance of a tool mesh's farthest point from the tip centre, 0 for a sphere tip.
 
     The slew limit per tick is ``max(1.5 K_max v dt, force_max / shortest ramp)``: the first term lets honest contact
@@ -159,6 +161,7 @@ def make_settings(
     if card.force_max is not None:
         row["torque_slew"] = row["torque_max"] * row["force_slew"] / row["force_max"]
     row["passivity"] = int(passivity)
+    row["rate_adaptation"] = int(rate_adaptation)
     row["passivity_damping"][0] = PASSIVITY_SHARE * row["damping_max"]
     if card.force_max is not None:
         row["passivity_damping"][1] = row["passivity_damping"][0] * (row["torque_max"] / row["force_max"]) ** 2
