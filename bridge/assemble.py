@@ -338,6 +338,7 @@ def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
             virtual_sphere=coupling.virtual_sphere,
             sphere_radius=coupling.sphere_radius,
             passivity=coupling.passivity,
+            rate_adaptation=coupling.rate_adaptation,
             scale=workspace.scale,
             workspace_position=workspace.pose.position,
             workspace_orientation=workspace.pose.orientation,

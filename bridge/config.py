@@ -451,6 +451,8 @@ class Coupling(Section):
     """Time to no force when it is forced (lost client, jump, stop)"""
     passivity: bool = True
     """Whether energy that sampling produces is taken back by damping, at most 0.9 of the card's `damping_max`"""
+    rate_adaptation: bool = True
+    """Whether the stiffness that is felt falls with the rate of the samples where that is below the tick's"""
     velocity_window_ms: Positive = 12.0
     """Window of the velocity estimate when samples carry no twist"""
     valid_for_ms: Positive = 10.0

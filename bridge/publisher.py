@@ -63,6 +63,7 @@ STATE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("energy_linear", "J", "the part of it by force"),
     ("energy_angular", "J", "the part of it by torque"),
     ("passivity_damping", "N·s/m, N·m·s/rad", "what the passivity controller adds in damping, linear and angular"),
+    ("rate_share", "", "of the stiffness that is felt, for the rate of the samples; 1 at the tick's"),
     ("limited", "", "bits as in a render"),
     ("degraded", "", "words for the work that the budget cut short"),
     ("gap", "m", "smallest distance from the tip to a surface; -1 when none is near"),
@@ -127,7 +128,7 @@ def state_message(record: np.void, body_ids: Sequence[int] = ()) -> dict[str, An
     ):
         message[name] = output[name].tolist()
     message["passivity_damping"] = output["passivity_damping"].tolist()
-    for name in ("energy", "energy_linear", "energy_angular"):
+    for name in ("energy", "energy_linear", "energy_angular", "rate_share"):
         message[name] = float(output[name])
     message["limited"] = int(output["limited"])
     message["degraded"] = [word for bit, word in DEGRADED_WORDS if report["degraded"] & bit]

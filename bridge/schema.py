@@ -86,7 +86,13 @@ RENDER_FIELDS: tuple[Field, ...] = (
     Field("state", "u1", 1, "", "engagement state, see the table of states"),
     Field("reason", "u1", 1, "", "reason of the last transition, see the table of reasons"),
     Field("degraded", "u1", 1, "", "bits: work that the budget cut short"),
-    Field("limited", "u1", 1, "", "bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not engaged, 16 passivity damps"),
+    Field(
+        "limited",
+        "u1",
+        1,
+        "",
+        "bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not engaged, 16 passivity damps, 32 slow samples",
+    ),
 )
 """servo -> client, message kind 2."""
 

@@ -102,9 +102,10 @@ def turning_back(proxy: Record, settings: Record, touch: Record) -> Vector:
     turn = multiply(quaternion(proxy.orientation), conjugate(quaternion(touch.goal.goal_orientation)))
     way = rotation_vector(turn)
     angle = length(way)
+    rotational = settings.rotational_stiffness * touch.rate_share
     if angle == 0.0:
         return 0.0, 0.0, 0.0
-    return scaled(way, turning_torque(settings.rotational_stiffness, settings.torque_max, angle) / angle)
+    return scaled(way, turning_torque(rotational, settings.torque_max, angle) / angle)
 
 
 @kernel
@@ -138,14 +139,15 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     velocity = image_velocity(settings, touch)
     tool = tool_velocity(touch)
     size = length(stretch)
-    spring = scaled(stretch, touch.stiffness)
+    stiffness = touch.stiffness * touch.rate_share
+    spring = scaled(stretch, stiffness)
     # The damper as a share of the spring's force.
     share = 0.0
     damping = 0.0
     if size > 0.0:
         relative = vector_to_device(settings, subtract(tool, velocity))
         rate = (relative[0] * stretch[0] + relative[1] * stretch[1] + relative[2] * stretch[2]) / (size * touch.scale)
-        share = fresh * damper(touch.stiffness, touch.damping, size, rate) / (touch.stiffness * size)
+        share = fresh * damper(stiffness, touch.damping, size, rate) / (stiffness * size)
     force = scaled(spring, 1.0 + share)
     blocked = held_back(world, output.report)
     if blocked:
@@ -172,7 +174,6 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
             instead = sphere_force(settings, touch.scale, turned, torque)
             force = add(force, instead)
             springing = torque = (0.0, 0.0, 0.0)
-    stiffness = touch.stiffness
     if settings.actuated == 0:
         force = spring = (0.0, 0.0, 0.0)
         stiffness = 0.0

@@ -104,7 +104,7 @@ def touched(
         surface,
         contact,
         state.poses[contact.body_id],
-        touch.stiffness,
+        touch.stiffness * touch.rate_share,
         touch.scale,
         settings.dt,
         hand,

@@ -28,6 +28,8 @@ NOT_FINITE = 4
 NOT_SENT = 8
 DAMPED = 16
 """The passivity controller adds damping."""
+SLOWED = 32
+"""Samples come so slowly that the stiffness is lowered."""
 
 
 @inner
@@ -75,7 +77,7 @@ def sent(size: float, wanted: float) -> float:
 @kernel
 def limit(settings: Record, touch: Record, output: Record) -> None:
     """The stage: from coupling wrench to the wrench that may be sent (``output.wrench``, device frame)."""
-    limited = 0
+    limited = SLOWED if touch.rate_share < 1.0 else 0
     touch.not_finite = 0
     for k in range(6):
         if not math.isfinite(output.coupling_wrench[k]):

@@ -66,6 +66,7 @@ def make_settings(
     workspace_centre: Sequence[float] = (0.0, 0.0, 0.0),
     workspace_limits: Sequence[float] | None = None,
     drift: float = 0.0,
+    rate_adaptation: bool = True,
 ) -> np.ndarray:
     """Make the (1,) SETTINGS table of one device in one scene.
 
@@ -75,6 +76,7 @@ def make_settings(
     render, and ``sphere_radius`` its lever in the scene, m (:mod:`haptics.sphere`).
     ``passivity`` switches the controller of :mod:`haptics.passivity`, which may add a share of the damping that the
     card allows; for torques that on the lever by which the card's largest force makes its largest torque.
+    ``rate_adaptation`` lets the stiffness fall with the rate of the samples (:mod:`haptics.rate`).
     ``tool_reach`` (m) is the distance of a tool mesh's farthest point from the tip centre, 0 for a sphere tip.
 
     ``workspace_limits`` (3,) m are the edges of a box about ``workspace_centre`` (device frame) that the handle cannot
@@ -193,6 +195,7 @@ def make_settings(
     if card.force_max is not None:
         row["torque_slew"] = row["torque_max"] * row["force_slew"] / row["force_max"]
     row["passivity"] = int(passivity)
+    row["rate_adaptation"] = int(rate_adaptation)
     row["passivity_damping"][0] = PASSIVITY_SHARE * row["damping_max"]
     if card.force_max is not None:
         row["passivity_damping"][1] = row["passivity_damping"][0] * (row["torque_max"] / row["force_max"]) ** 2

@@ -156,10 +156,8 @@ def spectral_radius(loop: Loop, stiffness: float, damping: float) -> float:
 
 
 def largest_stiffness(loop: Loop, damping: float) -> float:
-    """Largest K (N/m) up to which the loop with this B is stable, by bisection; 0 when a soft spring is not either.
-
-    ``inf`` when nothing up to STIFFEST is unstable.
-    """
+    """Largest K (N/m) up to which the loop with this B is stable, by bisection; 0 when a soft spring is not either, and
+    STIFFEST when all are."""
     # A free device drifts: a spring that is too soft to be told from none is no instability.
     low = 1e-3
     if spectral_radius(loop, low, damping) >= 1.0:
@@ -168,7 +166,7 @@ def largest_stiffness(loop: Loop, damping: float) -> float:
     while spectral_radius(loop, high, damping) < 1.0:
         low, high = high, 1.25 * high
         if low > STIFFEST:
-            return math.inf
+            return STIFFEST
     while high - low > RELATIVE * high:
         middle = 0.5 * (low + high)
         if spectral_radius(loop, middle, damping) < 1.0:
@@ -179,7 +177,7 @@ def largest_stiffness(loop: Loop, damping: float) -> float:
 
 
 class Bounds(NamedTuple):
-    """Stiffnesses (N/m) that one device bears in one hand; ``inf``: no limit was found."""
+    """Stiffnesses (N/m) that one device bears in one hand."""
 
     passive: float
     """By Colgate and Schenkel, whatever the hand."""

@@ -136,7 +136,7 @@ SETTINGS = np.dtype(
         ("surface_count", "i4"),
         ("region_count", "i4"),
         ("passivity", "i4"),  # 1: the passivity controller is on, see haptics/passivity.py
-        ("padding2", "i4"),
+        ("rate_adaptation", "i4"),  # 1: stiffness falls with the rate of the samples, see haptics/rate.py
         ("passivity_damping", "f8", 2),  # most that it may add: N·s/m, N·m·s/rad
         ("passivity_speed", "f8", 2),  # below these, m/s and rad/s, a speed is taken for theirs in its damping
         ("workspace_centre", "f8", 3),  # of the device's own workspace, device frame, m
@@ -216,6 +216,7 @@ TOUCH = np.dtype(
         ("damping_goal", "f8"),
         ("unusable_reason", "i4"),  # why the newest sample is not used, while unusable_ticks counts
         ("padding", "i4"),
+        ("rate_share", "f8"),  # of the stiffness, for the rate of the samples: 1 at the tick's
     ],
     align=True,
 )
@@ -251,7 +252,10 @@ OUTPUT = np.dtype(
         ("event_to", "i4"),
         ("command_result", "i4"),  # CommandResult
         ("command_reason", "i4"),  # Reason, when refused
-        ("limited", "i4"),  # bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not sent (not engaged), 16 DAMPED
+        (
+            "limited",
+            "i4",
+        ),  # bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not sent (not engaged), 16 DAMPED, 32 SLOWED
         ("stopped", "i4"),  # SHUTDOWN was asked for and forces are off: the servo may exit
         ("report", STEP_REPORT),
         ("energy_linear", "f8"),  # J, the part of force in energy
@@ -262,6 +266,8 @@ OUTPUT = np.dtype(
         ("owed_angular", "f8"),
         ("dissipated_linear", "f8"),  # J that the controller has taken back since the lease began
         ("dissipated_angular", "f8"),
+        ("rate_share", "f8"),  # of the stiffness that the rate of the samples leaves, 1 at the tick's rate
+        ("sample_period_s", "f8"),  # of the samples that were used; 0 while there are too few
     ],
     align=True,
 )

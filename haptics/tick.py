@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from haptics import coupling, effects, engagement, limits, passivity, velocity, workspace
+from haptics import coupling, effects, engagement, limits, passivity, rate, velocity, workspace
 from rtcore.kernels import kernel
 from rtcore.model import Model
 from rtcore.state import State
@@ -27,6 +27,7 @@ def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, re
     workspace.map_device(world, proxy, chosen, memory)
     take_step(model, state, memory.goal, now.budget, now.output.report)
     velocity.observe(world, proxy, chosen, memory, now.input.sample)
+    rate.observe(chosen, memory, now.output)
     coupling.couple(world, proxy, chosen, memory, now.output)
     effects.add_effects(model, state, chosen, memory, now.output)
     passivity.control(chosen, memory, now.output)

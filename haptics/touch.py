@@ -14,6 +14,7 @@ def make_touch(settings: np.ndarray) -> np.ndarray:
     row["damping"] = settings[0]["damping"]
     row["stiffness_goal"] = settings[0]["stiffness"]
     row["damping_goal"] = settings[0]["damping"]
+    row["rate_share"] = 1.0
     row["scale"] = settings[0]["scale"]
     for name in ("anchor_orientation", "device_orientation", "image_orientation"):
         row[name][3] = 1.0

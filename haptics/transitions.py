@@ -98,4 +98,5 @@ def begin_lease(settings: Record, touch: Record, session: int) -> None:
     touch.scale = settings.scale
     put_vector(touch.anchor_position, (0.0, 0.0, 0.0))
     put_quaternion(touch.anchor_orientation, (0.0, 0.0, 0.0, 1.0))
+    touch.rate_share = 1.0
     passivity.begin(touch)

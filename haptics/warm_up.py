@@ -9,7 +9,19 @@ import numba
 import numpy as np
 from numba import types
 
-from haptics import bodies, commands, coupling, engagement, limits, passivity, posing, samples, velocity, workspace
+from haptics import (
+    bodies,
+    commands,
+    coupling,
+    engagement,
+    limits,
+    passivity,
+    posing,
+    rate,
+    samples,
+    velocity,
+    workspace,
+)
 from haptics.tables import BODY_SAMPLE, INPUT, OUTPUT, RECORD, SAMPLE, SETTINGS, TOUCH
 from haptics.tick import tick
 from rtcore import warm_up as mechanics
@@ -63,6 +75,7 @@ def parts() -> tuple[Part, ...]:
         part("samples", samples.take_sample, (world, settings, touch, taken)),
         part("workspace", workspace.map_device, (world, proxy, settings, touch)),
         part("velocity", velocity.observe, (world, proxy, settings, touch, sample)),
+        part("rate", rate.observe, (settings, touch, output)),
         part("coupling", coupling.couple, (world, proxy, settings, touch, output)),
         part("passivity", passivity.control, (settings, touch, output)),
         part("limits", limits.limit, (settings, touch, output)),

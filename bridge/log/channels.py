@@ -104,7 +104,8 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.command_reason": ("", "why the command was refused (numbers as in reason)"),
     "output.limited": (
         "",
-        "bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not sent to the device (not engaged), 16 passivity damps",
+        "bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not sent to the device (not engaged), 16 passivity damps, "
+        "32 slow samples lower the stiffness",
     ),
     "output.stopped": ("", "1: shutdown was asked for and forces are off"),
     "output.energy_linear": ("J", "the part of force in energy"),
@@ -115,6 +116,8 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.owed_angular": ("J", "the same of the torque"),
     "output.dissipated_linear": ("J", "what the controller has taken back since the lease began"),
     "output.dissipated_angular": ("J", "the same by torque"),
+    "output.rate_share": ("", "of the stiffness that is felt, for the rate of the samples; 1 at the tick's"),
+    "output.sample_period_s": ("s", "of the samples that were used; 0 while there are too few"),
     "output.report.smallest_gap": (
         "m",
         "smallest distance from tip or tool mesh to a surface among the contacts; -1 without contacts",

@@ -19,7 +19,9 @@ from bridge.scene.sources import Source
 from bridge.scene.topology import Topology, analyse
 from bridge.scene.walls import thinnest_wall
 from haptics.cards import DeviceCard, load_card
+from haptics.hands import HANDS_OFF, HELD, LIGHT, Grip
 from haptics.settings import DEFAULT_SPEED_MAX
+from haptics.stability import Bounds, bounds
 from rtcore.geometry.mass import MassProperties, mass_properties, signed_volume
 from rtcore.model import Model
 from rtcore.tables import FREE, KINEMATIC, MAX_TREE_DEPTH
@@ -175,6 +177,26 @@ class InertiaReport:
 
 
 @dataclass(frozen=True)
+class StabilityReport:
+    """How stiff the configured device may be in one hand, N/m; no bound but the last knows dry friction or encoders."""
+
+    hand: str
+    stable: float
+    """Limit of the sampled loop with the configured damping and window, without delay (haptics.stability)"""
+    stable_late: float
+    """The same with one tick of delay"""
+    bound_late: float
+    """The delay-aware bound (Gil et al. 2009) for one tick of delay"""
+
+    def line(self) -> str:
+        """For people."""
+        return (
+            f"stable {self.hand}: below {self.stable:.4g} N/m, one tick late {self.stable_late:.4g} N/m "
+            f"(bound {self.bound_late:.4g})"
+        )
+
+
+@dataclass(frozen=True)
 class InspectReport:
     """Everything about one file."""
 
@@ -188,6 +210,8 @@ class InspectReport:
     notes: list[str] = field(default_factory=list)
     inertias: list[InertiaReport] = field(default_factory=list)
     """Of a configuration: of its free bodies, and of a tool with mass"""
+    stability: list[StabilityReport] = field(default_factory=list)
+    """Of a configuration whose device renders force"""
 
     @property
     def warnings(self) -> list[str]:
@@ -208,6 +232,7 @@ class InspectReport:
                 f"  link {link.name}: {link.mass:g} kg, {link.shapes} shapes, {link.triangles} triangles{joint}"
             )
         lines += [f"  {inertia.line()}" for inertia in self.inertias]
+        lines += [f"  {row.line()}" for row in self.stability]
         lines += [f"  note: {note}" for note in self.notes]
         for mesh in self.meshes:
             lines += mesh.lines()
@@ -709,7 +734,33 @@ def _inspect_configuration(path: Path, resolve: bool) -> InspectReport:
         "damping": float(assembly.settings["damping"][0]),
         "travel_per_tick": travel,
     }
-    return InspectReport("configuration", str(path), reports, links, facts, assembly.notes, inertias)
+    stability = []
+    if not assembly.card.input_only:
+        stability, found = _stability(assembly.card, assembly.settings[0])
+        facts["passive_in_any_hand_below"] = found.passive
+        facts["controller_takes_back_below"] = found.controlled
+    return InspectReport("configuration", str(path), reports, links, facts, assembly.notes, inertias, stability)
+
+
+def _stability(card: DeviceCard, settings: np.void) -> tuple[list[StabilityReport], Bounds]:
+    """In a firm, a light and no hand; and what holds for any."""
+
+    def of(grip: Grip, delay_ticks: int) -> Bounds:
+        return bounds(
+            card,
+            grip,
+            float(settings["damping"]),
+            period=float(settings["dt"]),
+            window=float(settings["velocity_window_s"]),
+            delay_ticks=delay_ticks,
+            controller=float(settings["passivity"] * settings["passivity_damping"][0]),
+        )
+
+    rows = []
+    for name, grip in (("held", HELD), ("held lightly", LIGHT), ("hands off", HANDS_OFF)):
+        late = of(grip, 1)
+        rows.append(StabilityReport(name, of(grip, 0).exact, late.exact, late.delayed))
+    return rows, of(HANDS_OFF, 0)
 
 
 def _report_rounded(body: "PlacedMesh", mass: float | None, travel: float) -> MeshReport:

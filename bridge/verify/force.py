@@ -49,7 +49,8 @@ def _coupling(history: History) -> Certificate:
     workspace = Rotation.from_quat(settings["workspace_orientation"])
     stretch = workspace.inv().apply(out["proxy_position"] - out["device_position"]) / scale
     size = _norm(stretch)
-    spring = history.stiffness[rows] * size
+    stiffness = history.stiffness[rows] * out["rate_share"]
+    spring = stiffness * size
     relative = out["render_twist"][:, :3] * scale - workspace.inv().apply(out["device_velocity"])
     rate = np.sum(relative * stretch, axis=1) / np.where(size > 0.0, size * scale[:, 0], 1.0)
     damped = np.clip(history.damping[rows] * rate, -spring, spring)
@@ -66,7 +67,7 @@ def _coupling(history: History) -> Certificate:
     pulled = ends[0] if sphere > 0.0 else own[:, :3]
     lever = _turns(out["device_orientation"]).apply(np.array(history.world["tip_offset"], dtype=float)) / scale
     proxy, image = _turns(out["proxy_orientation"]), _turns(out["device_orientation"])
-    back = _turning_back((proxy * image.inv()).as_rotvec(), settings) * history.has_mesh
+    back = _turning_back((proxy * image.inv()).as_rotvec(), settings, out["rate_share"]) * history.has_mesh
     to_device = _turns(out["render_orientation"]) * proxy.inv()
     torque = to_device.apply(np.cross(lever, workspace.apply(pulled)) + back)
     axis = (to_device * image).apply(np.array(settings["axis"], dtype=float))
@@ -81,7 +82,7 @@ def _coupling(history: History) -> Certificate:
     wanted, given = [ends, [torque, 0.0 * torque]], [own[:, :3], own[:, 3:]]
     grown = 1.0 + _norm(np.abs(out["proxy_position"]) + np.abs(out["device_position"])) / scale[:, 0]
     sizes = [
-        (history.stiffness[rows] * 1e-6 * grown + spring + history.damping[rows] * _norm(relative))
+        (stiffness * 1e-6 * grown + spring + history.damping[rows] * _norm(relative))
         * (1.0 + sphere * (1.0 + _norm(lever)) * scale[:, 0]),
         float(settings["rotational_stiffness"]) * 1e-6 + _norm(lever) * _norm(given[0]) + _norm(back),
     ]
@@ -105,13 +106,13 @@ def _effects(history: History) -> Certificate:
     return found
 
 
-def _turning_back(way: np.ndarray, settings: np.void) -> np.ndarray:
-    """(n, 3) torques of the rotational spring along rotation vectors (n, 3)."""
+def _turning_back(way: np.ndarray, settings: np.void, share: np.ndarray) -> np.ndarray:
+    """(n, 3) torques of the rotational spring along rotation vectors (n, 3), with (n,) shares of its stiffness."""
     angle = _norm(way)
-    stiffness, largest = float(settings["rotational_stiffness"]), float(settings["torque_max"])
+    stiffness, largest = float(settings["rotational_stiffness"]) * share, float(settings["torque_max"])
     top = stiffness * (np.pi - TAPER)
     if largest > 0.0:
-        top = min(top, largest)
+        top = np.minimum(top, largest)
     size = np.minimum(np.minimum(stiffness * angle, top), top * (np.pi - angle) / TAPER)
     return way * (size / np.where(angle > 0.0, angle, 1.0))[:, None]
 

@@ -142,6 +142,28 @@ def test_a_configuration(tmp_path):
     json.dumps(report.to_dict(), allow_nan=False)
 
 
+def test_how_stiff_the_device_may_be_is_told(tmp_path):
+    """By the formulas, for each hand; the configured damping counts, and an input device has no spring to speak of."""
+    path = tmp_path / "scene.toml"
+    scene = (
+        '[[scene.body]]\nname = "sheet"\nprimitive = "plate"\nsize = [0.2, 0.2, 0.001]\n[tool]\nstart = [0, 0, 0.05]\n'
+    )
+    path.write_text(scene + "[coupling]\ndamping = 0.0\n")
+    report = inspect_path(path)
+    assert [row.hand for row in report.stability] == ["held", "held lightly", "hands off"]
+    # b = 0.1 N·s/m of the device, 8 of a firm hand; T = 1 ms.
+    assert report.facts["passive_in_any_hand_below"] == pytest.approx(2 * 0.1 / 1e-3)
+    assert report.facts["controller_takes_back_below"] == pytest.approx(2 * (0.1 + 0.9 * 10.0) / 1e-3)
+    assert report.stability[0].bound_late == pytest.approx((0.1 + 8.0) / 1.5e-3)
+    assert report.stability[2].stable == pytest.approx(200.0, rel=1e-3)
+    assert sum(line.startswith("  stable ") for line in report.lines()) == 3
+    path.write_text(scene + "[coupling]\ndamping = 0.0\npassivity = false\n")
+    assert inspect_path(path).facts["controller_takes_back_below"] == pytest.approx(200.0)
+    path.write_text(scene + '[device]\ncard = "mouse"\n')
+    report = inspect_path(path)
+    assert report.stability == [] and "passive_in_any_hand_below" not in report.facts
+
+
 def test_the_tool_of_a_configuration_is_inspected_too(tmp_path):
     """A sphere tip is told in a line; a mesh or primitive is counted and looked at like a body."""
     path = tmp_path / "scene.toml"
