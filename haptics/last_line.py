@@ -5,14 +5,14 @@ this order:
 
     finite      a wrench that is not finite is wanted as zero, and counted
     velocity    a device faster than its limit gets zero at once (the one step there is) and stays off until `reset`
-    gain        0..1: up within `soft_start_s` while forces are asked for and fresh, down within `fade_s` otherwise
+    gain        0..1: up within `soft_start_s` while forces are asked for and fresh; else down within `fade_s`, and the
+                wrench of the last good cycle with it, in a straight line to zero
     heat        a motor's first-order thermal model lowers the allowed norm towards the continuous one
     norm        force and torque are shortened to the allowed norm (times gain), each with its direction kept
-    slew        no faster than the slew rate; on the way down no faster than a ramp from the peak within `fade_s` needs,
-                where that is more
+    slew        no faster than the slew rate
 
-While the gain falls the norm never rises, so a ramp down is one whatever is wanted meanwhile. After `fade_s` of cycles
-the wrench is zero. A cycle that comes late counts for `LONGEST_CYCLE_S` at most: what was held up goes on from where it
+So a ramp down is the same whatever is wanted meanwhile, and after `fade_s` of cycles the wrench is zero. A cycle that
+comes late counts for `LONGEST_CYCLE_S` at most: what was held up goes on from where it
 was, and the time for which it was held up comes on top.
 
 Heat is the mean square of the norm, h' = (|F|^2 - h) / tau, which is that of a winding's temperature over its
@@ -37,7 +37,7 @@ LONGEST_CYCLE_S = 0.005
 HEAT_MARGIN = 0.2
 """Share of the square of the continuous norm over which the allowed one falls from the peak."""
 ROUNDING = 1e-12
-"""Share of the peak."""
+"""Of a gain, or of a norm as a share of the peak."""
 
 SATURATED = 1
 SLEW_LIMITED = 2
@@ -176,23 +176,26 @@ def step(limits: Limits, memory: Memory, t_ns: int, wanted: Wanted) -> tuple[Mem
         after = Memory(t_ns, ZERO, ZERO, 0.0, force_heat, torque_heat, True, count)
         return after, Applied(NO_WRENCH, ForcesOff.VELOCITY, limited)
 
-    falls = off != ForcesOff.NONE
-    gain = max(memory.gain - dt / limits.fade_s, 0.0) if falls else min(memory.gain + dt / limits.soft_start_s, 1.0)
-    if gain < 1.0:
-        limited |= RAMPED
     force_most = _allowed(limits.force_peak, limits.force_continuous, force_heat)
     torque_most = _allowed(limits.torque_peak, limits.torque_continuous, torque_heat)
     if force_most < limits.force_peak or torque_most < limits.torque_peak:
         limited |= HEATED
-    force, torque = wrench[:3], wrench[3:]
-    if _norm(force) > force_most or _norm(torque) > torque_most:
-        limited |= SATURATED
-    force, slow = _next(memory.force, force, gain, force_most, limits.force_peak, limits.force_slew, falls, limits, dt)
-    torque, slow_too = _next(
-        memory.torque, torque, gain, torque_most, limits.torque_peak, limits.torque_slew, falls, limits, dt
-    )
-    if slow or slow_too:
-        limited |= SLEW_LIMITED
+    if off != ForcesOff.NONE:
+        gain = memory.gain - dt / limits.fade_s
+        gain = gain if gain > ROUNDING else 0.0  # the sum of the cycles may miss the fade by a rounding
+        share = gain / memory.gain if memory.gain > 0.0 else 0.0
+        force, torque = _scaled(memory.force, share), _scaled(memory.torque, share)
+    else:
+        gain = min(memory.gain + dt / limits.soft_start_s, 1.0)
+        force, torque = wrench[:3], wrench[3:]
+        if _norm(force) > force_most or _norm(torque) > torque_most:
+            limited |= SATURATED
+        force, slow = _next(memory.force, force, gain, force_most, limits.force_peak, limits.force_slew * dt)
+        torque, turn_slow = _next(memory.torque, torque, gain, torque_most, limits.torque_peak, limits.torque_slew * dt)
+        if slow or turn_slow:
+            limited |= SLEW_LIMITED
+    if gain < 1.0:
+        limited |= RAMPED
     after = Memory(t_ns, force, torque, gain, force_heat, torque_heat, False, count)
     return after, Applied((*force, *torque), off, limited)
 
@@ -202,31 +205,17 @@ def reset(memory: Memory) -> Memory:
     return memory._replace(tripped=False, gain=0.0)
 
 
-def slew_rate(peak: float, slew: float, fade_s: float) -> float:
-    """The fastest change per second (N/s or N·m/s) but for a trip: the slew rate, or what a ramp down needs."""
-    return max(slew, peak / fade_s)
-
-
 def _next(
-    last: Triple,
-    wanted: Triple,
-    gain: float,
-    most: float,
-    peak: float,
-    slew: float,
-    falls: bool,
-    limits: Limits,
-    dt: float,
+    last: Triple, wanted: Triple, gain: float, most: float, peak: float, reach: float
 ) -> tuple[Triple, bool]:
-    """The next vector, towards gain * wanted within gain * most; and whether the slew limit stopped it.
+    """The next vector, towards gain * wanted within gain * most; and whether the slew limit `reach` stopped it.
 
     First the last one is pulled back to the allowed norm, then the rest of the slew limit goes towards the goal. Both
     ways together are within the limit by the triangle inequality, and a ball holds the straight line between two of its
     points. Where the allowed norm falls faster than the slew limit (heat after a long stall), the norm follows it.
     """
     size = _norm(last)
-    reach = (slew_rate(peak, slew, limits.fade_s) if falls else slew) * dt
-    largest = min(gain * most, size) if falls else gain * most
+    largest = gain * most
     if size - reach > largest + ROUNDING * peak:
         largest = size - reach
     goal = _shortened((gain * wanted[0], gain * wanted[1], gain * wanted[2]), largest)
@@ -273,6 +262,10 @@ def _distance(a: Triple, b: Triple) -> float:
     return _norm((a[0] - b[0], a[1] - b[1], a[2] - b[2]))
 
 
+def _scaled(v: Triple, share: float) -> Triple:
+    return (share * v[0], share * v[1], share * v[2])
+
+
 def _shortened(v: Triple, largest: float) -> Triple:
     size = _norm(v)
     if size <= largest:
@@ -282,5 +275,4 @@ def _shortened(v: Triple, largest: float) -> Triple:
         big = max(abs(v[0]), abs(v[1]), abs(v[2]))
         v = (v[0] / big, v[1] / big, v[2] / big)
         size = _norm(v)
-    share = largest / size
-    return (share * v[0], share * v[1], share * v[2])
+    return _scaled(v, largest / size)
