@@ -37,6 +37,7 @@ class Inverse(Device):
         """``url``: of the service's simulation channel; ``device``: its device id, the first one if empty."""
         self._url, self._wanted = url, device
         self._socket: Any = None
+        self._opened = contextlib.ExitStack()
         self._id = ""
         self._unanswered = 0
         self._arrived = 0
@@ -54,8 +55,8 @@ class Inverse(Device):
         except ImportError:
             raise DeviceError("the package websockets is missing: pip install 'hapticd[inverse]'") from None
         try:
-            self._socket = connect(
-                self._url, open_timeout=OPEN_S, compression=None, ping_interval=None, max_size=1 << 20
+            self._socket = self._opened.enter_context(
+                connect(self._url, open_timeout=OPEN_S, compression=None, ping_interval=None, max_size=1 << 20)
             )
             inventory = self._parse(self._socket.recv(timeout=OPEN_S))
         except (OSError, TimeoutError, WebSocketException) as error:
@@ -105,7 +106,7 @@ class Inverse(Device):
             with contextlib.suppress(Exception):
                 socket.send(json.dumps(self._command(NO_WRENCH)))
             with contextlib.suppress(Exception):
-                socket.close()
+                self._opened.close()
 
     def _send(self, wrench: Wrench, more: Mapping[str, Any]) -> None:
         try:

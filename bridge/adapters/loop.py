@@ -109,7 +109,7 @@ class _Session:
                     valid=reading.valid,
                 )
         fresh = self._receive(now)
-        if self._question is None and now >= self._ask_at:
+        if self._question is None:
             if on and self.state == EngagementState.IDLE and self.render is not None:
                 # Who only was late takes hold where the tool was left; whoever comes anew may be anywhere.
                 late = self._armed and self.render.reason in _LATE
@@ -121,6 +121,9 @@ class _Session:
         return fresh
 
     def _ask(self, op: str, now: int, **fields: Any) -> None:
+        """Ask, unless the same was asked a moment ago."""
+        if op == self._doing and now < self._ask_at:
+            return
         self._question, self._doing = self.client.ask(op, timeout_ms=REPLY_MS, **fields), op
         self._ask_at = now + int(ARM_AGAIN_S * 1e9)
 
@@ -372,7 +375,7 @@ class Adapter:
                 self._say(f"waiting for a daemon: {error.text}")
             if client is not None:
                 client.close()
-            self._look_at = time.monotonic_ns() + int(self._backoff * 1e9)
+            self._look_at = max(now, time.monotonic_ns()) + int(self._backoff * 1e9)
             self._backoff = min(2.0 * self._backoff, BACKOFF_S[1])
         except (HapticdError, ValueError) as error:
             if client is not None:
@@ -380,7 +383,7 @@ class Adapter:
             self.ended = (ExitCode.REFUSED, getattr(error, "text", str(error)))
         self._speed.clear()
 
-    def _refused(self, error: HapticdError) -> None:
+    def _refused(self, error: HapticdError, now: int) -> None:
         """The daemon refuses: for good, unless a lease is held by a session of this adapter that was cut off."""
         self._refusal = None
         self._drop()
@@ -389,7 +392,7 @@ class Adapter:
             self.ended = (ExitCode.REFUSED, text)
         elif error.code not in ("lease_taken", "bad_session", "not_owner", "stopping", "no_reply"):
             self.ended = (ExitCode.REFUSED, error.text)
-        self._look_at = time.monotonic_ns() + int(BACKOFF_S[0] * 1e9)
+        self._look_at = max(now, time.monotonic_ns()) + int(BACKOFF_S[0] * 1e9)
 
     def _drop(self) -> None:
         session, self.session = self.session, None
@@ -453,7 +456,7 @@ class Adapter:
         if self.memory.gain > 0.0 or self.applied.wrench != NO_WRENCH:
             return
         if self._refusal is not None:
-            self._refused(self._refusal)
+            self._refused(self._refusal, now)
         elif session is not None and now - session.heard > int(SILENCE_S * 1e9):
             self._say("the daemon fell silent")
             self._drop()
