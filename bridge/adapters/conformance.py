@@ -179,6 +179,10 @@ class Trial:
     def __exit__(self, *_: object) -> None:
         for process in (self._adapter, self._daemon):
             if process is not None and process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE_S)
+            if process is not None and process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

@@ -32,9 +32,9 @@ MOST_FAILURES = 20
 """Readings in a row that fail before the device is taken for gone."""
 ENABLE_AGAIN_S = 1.0
 
-CARDS = {"DELTA": "delta3", "OMEGA3": "delta3", "OMEGA6": "omega6", "OMEGA7": "omega7", "SIGMA": "sigma7"}
-CARDS |= {"LAMBDA": "lambda7", "FALCON": "falcon"}
-"""Beginning of the name of a device type -> card."""
+CARDS = {"DELTA3": "delta3", "OMEGA6": "omega6", "OMEGA7": "omega7", "SIGMA7": "sigma7", "LAMBDA7": "lambda7"}
+CARDS |= {"FALCON": "falcon"}
+"""Beginning of the name of a device type -> card; others have none, and other limits."""
 
 CAUSES = {1: "the button", 2: "its velocity limit", 3: "its watchdog", 4: "software", 5: "the USB", 6: "its deadman"}
 """FORCEOFFCAUSE: what took forces away."""

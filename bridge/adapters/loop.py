@@ -104,7 +104,7 @@ class _Session:
                     reading.orientation,
                     t_sample=t_sample,
                     twist=twist,
-                    buttons=reading.buttons,
+                    buttons=reading.buttons & 0xFFFFFFFF,
                     deadman=reading.held,
                     valid=reading.valid,
                 )
@@ -323,6 +323,7 @@ class Adapter:
                 if (
                     len(reading.position) == 3
                     and len(reading.orientation) == 4
+                    and (reading.twist is None or len(reading.twist) == 6)
                     and all(map(math.isfinite, numbers))
                     and abs(math.hypot(*reading.orientation) - 1.0) < 1e-3
                 ):
@@ -539,5 +540,10 @@ def run_adapter(
                 if adapter.session is not None:
                     adapter.session.leave()
             return adapter.ended
+        except BaseException:
+            # A fault of this program or of the device's own code: no ramp can be trusted any more.
+            with suppress(Exception):
+                device.write(NO_WRENCH)
+            raise
         finally:
             device.close()

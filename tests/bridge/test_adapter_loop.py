@@ -1,6 +1,7 @@
 """The loop of an adapter, cycle by cycle at given times, between a device and a daemon that do what they are told."""
 
 import math
+import threading
 import time
 
 import numpy as np
@@ -273,6 +274,7 @@ def test_too_fast_a_device_is_let_go_and_taken_up_again_at_rest(rig):
         Reading((0.0, 0.0, 0.0), twist=(math.inf,) * 6),
         Reading((0.0, 0.0, 0.0), valid=False),
         Reading((0.0, 0.0)),
+        Reading((0.0, 0.0, 0.0), twist=(0.0, 0.0, 0.0)),
     ],
 )
 def test_a_reading_of_no_use_is_not_sent_as_a_pose(rig, bad):
@@ -400,6 +402,29 @@ def test_limits_are_the_cards_and_the_daemons_where_those_are_less():
         other = {"limits": {"force_max": 1e9, "torque_max": 1e9, "force_slew": 1.0, "torque_slew": 1.0}}
         found = limits_for(load_card(name), other, "impedance", None)
         assert found.force_continuous == found.force_peak and found.torque_continuous == found.torque_peak
+
+
+def test_a_fault_in_the_devices_own_code_leaves_it_with_no_force(monkeypatch):
+    """Whatever `read` raises that is no DeviceError: zero is written, the device is closed, and the error goes on."""
+
+    class Faulty(Handle):
+        def __init__(self):
+            super().__init__()
+            self.closed = False
+
+        def read(self):
+            if len(self.written) > 5:
+                raise ZeroDivisionError
+            return super().read()
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setattr(loop, "Client", Daemon())
+    device = Faulty()
+    with pytest.raises(ZeroDivisionError):
+        loop.run_adapter(device, say=lambda line: None, stop=threading.Event())
+    assert device.written[-1] == NO_WRENCH and len(device.written) == 7 and device.closed
 
 
 @pytest.mark.parametrize("wrong", [{"mode": "both"}, {"continuous": 0.0}, {"continuous": math.nan}])
