@@ -49,6 +49,10 @@ test: kernels lint  ## everything that must pass: ruff, mypy, pytest
 	@$(RUN) -m pytest -n 2 --dist loadfile -m "not alone"
 	@$(RUN) -m pytest -m alone
 
+adapters: kernels  ## every adapter that comes with hapticd must pass the conformance test (some minutes)
+	@for name in simulated inverse force-dimension spacemouse gamepad template; do \
+	  $(RUN) -m bridge.cli adapter-test $$name || exit 1; done
+
 lint: $(STAMP)  ## ruff and mypy only
 	@$(RUN) -m ruff check .
 	@$(RUN) -m mypy rtcore haptics bridge

@@ -436,9 +436,13 @@ class Client:
     def lease(self) -> dict[str, Any]:
         """Takes the device: this session becomes its owner. Raises HapticdError ``lease_taken`` when another one is."""
         reply = self.request("lease")
+        self.leased()
+        return reply
+
+    def leased(self) -> None:
+        """Be the owner from now on: for who asked for the lease by :meth:`ask`, once the reply has come."""
         self._owner = True
         self._newest = None
-        return reply
 
     @property
     def seq(self) -> int:

@@ -28,6 +28,8 @@ class ExitCode(IntEnum):
     """The daemon answered, and refused the request."""
     DIFFERENT = 10
     """A comparison (re-execution, diff) found a difference."""
+    DEVICE = 11
+    """An adapter's device is missing, was unplugged or cannot be used."""
     SERVO_DIED = 20
     """The servo process was killed or crashed; everything else was stopped."""
     SERVO_START = 21

@@ -23,7 +23,7 @@ settings.register_profile("explore")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 ALONE = {
-    "test_access",
+    *("test_access", "test_adapter_parts"),
     *("test_children", "test_cli_processes", "test_client", "test_control", "test_demo", "test_doctor", "test_hands"),
     *("test_log_play", "test_mailbox", "test_publisher", "test_realtime", "test_ring", "test_runtime", "test_servo"),
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import typer
 
-from bridge.cli import collision, hands, keys, logs, machine, running
+from bridge.cli import adapters, collision, hands, keys, logs, machine, running
 from bridge.cli.errors import guarded
 
 RUN = "Run and feel"
@@ -17,6 +17,8 @@ RUN = "Run and feel"
 COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
     RUN: {
         "run": running.run,
+        "adapter": adapters.adapter,
+        "adapter-test": adapters.adapter_test,
         "view": running.view,
         "status": running.status,
         "stop": running.stop,
@@ -70,7 +72,8 @@ def _application() -> typer.Typer:
         help="A 1 kHz daemon through which people and robots feel simulated objects.",
         epilog="Start with `hapticd demo`. Shell completion: `hapticd --install-completion`. "
         "Exit codes: 0 done, 2 command line, 3 configuration, 4 input file, 5 already running, 8 not running, "
-        "9 refused by the daemon, 10 a comparison differs; all of them stand in `bridge/exit_codes.py`.",
+        "9 refused by the daemon, 10 a comparison differs, 11 a device is missing; all of them stand "
+        "in `bridge/exit_codes.py`.",
     )
     for panel, commands in COMMANDS.items():
         for name, function in commands.items():

@@ -26,6 +26,7 @@ CODES = {
     "bridge.client.HapticdError": ExitCode.REFUSED,
     "bridge.view.NoDisplay": ExitCode.FAILURE,
     "bridge.runtime.RuntimeDirectoryError": ExitCode.FAILURE,
+    "bridge.adapters.device.DeviceError": ExitCode.DEVICE,
     "bridge.demo.DemoError": ExitCode.FAILURE,
     "builtins.ValueError": ExitCode.INPUT,
     "builtins.OSError": ExitCode.FAILURE,

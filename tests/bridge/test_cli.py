@@ -14,6 +14,8 @@ COMMANDS = [
     ["hand", "recorded"],
     ["hand", "scripted"],
     ["hand", "mouse"],
+    ["adapter"],
+    ["adapter-test"],
     ["view"],
     ["play"],
     ["reexec"],

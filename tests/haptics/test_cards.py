@@ -45,7 +45,7 @@ DEGREES = {
     **{"simulated": (6, 6), "premium15": (6, 6), "premium30": (6, 6), "sigma7": (6, 6), "lambda7": (6, 6)},
     **{"virtuose6d": (6, 6), "touch": (6, 3), "omni": (6, 3), "omega6": (6, 3), "omega7": (6, 3), "spidar63": (6, 3)},
     **{"falcon": (3, 3), "delta3": (3, 3), "inverse3": (3, 3), "spidar3": (3, 3), "spidar55": (5, 5)},
-    **{"spacemouse": (6, 0), "mouse": (3, 0)},
+    **{"spacemouse": (6, 0), "gamepad": (6, 0), "mouse": (3, 0)},
 }
 
 

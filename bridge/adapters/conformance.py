@@ -1,0 +1,661 @@
+"""The conformance test of adapters: what every one must do, seen from outside.
+
+A real daemon, the adapter as a process of its own, between them a relay (`relay.py`) that can push, break and hold back
+renders, and at the device a journal of what it felt (`journal.py`), written by its emulator, or by a witness before a
+real one. Nothing here asks the adapter what it has done.
+
+Times of ramps are counted as the last line counts them, at most `LONGEST_CYCLE_S` a cycle, so that a machine that held
+the adapter up does not fail it; the time by the clock is printed too.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridge.adapters.benches import Bench, bench_for
+from bridge.adapters.device import DeviceError
+from bridge.adapters.journal import WRITTEN, Journal
+from bridge.adapters.relay import Relay
+from bridge.client import Client, HapticdError
+from bridge.exit_codes import ExitCode
+from haptics.cards import DeviceCard, load_card
+from haptics.last_line import LONGEST_CYCLE_S, NO_WRENCH, Limits
+from haptics.states import EngagementState
+
+PATIENCE_S = 20.0
+"""For what must come about, however busy the machine; a daemon may have kernels to load."""
+REACH_S = 5.0
+"""For a force that should be felt at once."""
+START_S = 120.0
+PUSH = 0.3
+"""Share of the largest force with which it is pushed."""
+REST = 0.02
+"""Share of the largest force that may be felt in free space."""
+FADE_S = Limits.fade_s
+VALID_MS = 30.0
+"""How long a render may be used here: a busy machine delivers them late."""
+
+SCENE = """
+[[scene.body]]
+name = "plane"
+primitive = "plane"
+size = [0.2, 0.2]
+pose = {{ position = [0.0, 0.0, -0.2] }}
+
+[tool]
+tip_radius = 0.005
+start = [0.0, 0.0, 0.0]
+
+[device]
+card = "{card}"
+
+[coupling]
+ramp_up_ms = 20.0
+valid_for_ms = {valid}
+
+[safety]
+hold_after_ms = 100.0
+stale_after_ms = 400.0
+"""
+
+
+@dataclass
+class Check:
+    """One line of the report."""
+
+    name: str
+    passed: bool | None
+    """None: does not apply."""
+    text: str
+    """The measured value, or why not."""
+
+    def __str__(self) -> str:
+        mark = {True: "pass", False: "FAIL", None: "n/a "}[self.passed]
+        return f"{mark}  {self.name}: {self.text}"
+
+
+@dataclass
+class Report:
+    """What came of an adapter."""
+
+    adapter: str
+    tested_at: str
+    """What stood in for the device, if anything."""
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was checked and nothing failed."""
+        judged = [check.passed for check in self.checks if check.passed is not None]
+        return bool(judged) and all(judged)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "adapter": self.adapter,
+            "tested_at": self.tested_at,
+            "passed": self.passed,
+            "checks": [{"name": c.name, "passed": c.passed, "text": c.text} for c in self.checks],
+        }
+
+
+def run_conformance(
+    what: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    hardware: bool = False,
+    seconds: float = 1.0,
+    short: bool = False,
+    only: Sequence[str] = (),
+    on_line: Callable[[str], None] | None = None,
+) -> Report:
+    """Test an adapter by its name or place (see :func:`bridge.adapters.registry.find`).
+
+    ``hardware``: at the device itself, although there is an emulator. ``short``: one start of daemon and adapter.
+    ``only``: names of parts to run after the first ones (`PARTS`). Raises DeviceError when there is no such adapter.
+    """
+    bench = bench_for(what, dict(settings or {}), hardware=hardware)
+    report = Report(what, bench.text)
+
+    def tell(check: Check) -> None:
+        report.checks.append(check)
+        if on_line is not None:
+            on_line(str(check))
+
+    if on_line is not None:
+        on_line(f"{what}, {bench.text}")
+    with Trial(what, bench, tell, seconds) as trial:
+        trial.run(short, only)
+    return report
+
+
+class _Missed(AssertionError):
+    """What a check waited for did not come about."""
+
+
+class Trial:
+    """The processes of one test, and its parts."""
+
+    def __init__(self, what: str, bench: Bench, tell: Callable[[Check], None], seconds: float) -> None:
+        self._what, self._bench, self._tell, self._seconds = what, bench, tell, seconds
+        self._base = Path(tempfile.mkdtemp(prefix="hda-", dir="/tmp"))  # short: paths of local sockets must be
+        self._environment = {**os.environ, "HAPTICD_RUNTIME_DIR": str(self._base / "run")}
+        self._log = (self._base / "log").open("w+b")
+        self._daemon: subprocess.Popen | None = None
+        self._adapter: subprocess.Popen | None = None
+        self._relay: Relay | None = None
+        self._started = 0
+        self.journal = Journal.make(self._base / "journal")
+        self.card: DeviceCard = load_card(bench.card)
+        self.limits: dict[str, Any] = {}
+        self.tick_s = 1e-3
+
+    def __enter__(self) -> "Trial":
+        try:
+            self._bench.start(self._base, self.journal)
+            self._start_daemon()
+            control = self._endpoints()["control"]
+            self._relay = Relay(f"ipc://{self._base}/relay", self._endpoints()["device"]).start()
+            (self._base / "endpoints.json").write_text(
+                json.dumps({"control": control, "device": self._relay.address})
+            )
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in (self._adapter, self._daemon):
+            if process is not None and process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE_S)
+            if process is not None and process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if self._relay is not None:
+            self._relay.stop()
+        self._bench.stop()
+        self._log.close()
+        shutil.rmtree(self._base, ignore_errors=True)
+
+    # -- processes ---------------------------------------------------------------------------------------------------
+
+    def _start_daemon(self) -> None:
+        config = self._base / "scene.toml"
+        config.write_text(SCENE.format(card=self._bench.card, valid=VALID_MS))
+        self._daemon = self._start("run", str(config))
+        path = self._base / "run" / "default" / "endpoints.json"
+        self._wait(path.exists, "the daemon does not start", START_S, self._daemon)
+        with Client(self._endpoints(), "conformance", timeout_ms=20_000) as client:
+            self.limits = client.greeting["limits"]
+            self.tick_s = client.tick_s
+
+    def _endpoints(self) -> dict[str, str]:
+        return json.loads((self._base / "run" / "default" / "endpoints.json").read_text())
+
+    def _start(self, *arguments: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-m", "bridge.cli", *arguments],
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            env={**self._environment, **self._bench.environment},
+            start_new_session=True,
+        )
+
+    def _start_adapter(self) -> subprocess.Popen:
+        settings = [f"--set={key}={value}" for key, value in self._bench.settings.items()]
+        witness = [] if self._bench.journals else ["--journal", str(self.journal.path)]
+        endpoints = str(self._base / "endpoints.json")
+        return self._start("adapter", self._what, "--endpoints", endpoints, *settings, *witness)
+
+    def _engaged(self, running: bool = False) -> None:
+        """The adapter runs, and has forces."""
+        if not running:
+            self._adapter = self._start_adapter()
+            self._started = self.journal.count
+        adapter = self._adapter
+        assert adapter is not None
+        begun = time.monotonic_ns()
+        self._wait(
+            lambda: self.relay.state == EngagementState.ACTIVE and self.relay.last_passed > begun,
+            "forces do not come on",
+            START_S,
+            adapter,
+        )
+
+    @property
+    def relay(self) -> Relay:
+        """Between the two."""
+        assert self._relay is not None
+        return self._relay
+
+    def _said(self) -> str:
+        return (self._base / "log").read_text(errors="replace")
+
+    def _wait(
+        self,
+        condition: Callable[[], Any],
+        what: str,
+        seconds: float = PATIENCE_S,
+        process: subprocess.Popen | None = None,
+    ) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if process is not None and process.poll() is not None:
+                raise _Missed(f"{what}: it ended with code {process.returncode}; {self._last_said()}")
+            if time.monotonic() > deadline:
+                raise _Missed(f"{what} within {seconds:g} s; {self._last_said()}")
+            time.sleep(0.002)
+
+    def _last_said(self) -> str:
+        lines = self._said().strip().splitlines()
+        return f"last said: {lines[-1]}" if lines else "nothing was said"
+
+    # -- what was felt -------------------------------------------------------------------------------------------------
+
+    def _written(self, first: int) -> np.ndarray:
+        return self.journal.rows(first, WRITTEN)
+
+    def _force(self) -> np.ndarray:
+        """(3,) N, at the device now."""
+        rows = self._written(max(self.journal.count - 8, 0))
+        return rows[-1]["wrench"][:3] if len(rows) else np.zeros(3)
+
+    def _push(self, wrench: Sequence[float] | np.ndarray) -> None:
+        self.relay.push = tuple(float(value) for value in wrench)  # type: ignore[assignment]
+
+    def _reaches(self, force: np.ndarray, within: float) -> None:
+        """Wait until a force (3,) N is felt."""
+        self._wait(lambda: float(np.linalg.norm(self._force() - force)) < within, "it is not felt", REACH_S)
+
+    def _pushed(self) -> None:
+        """Something is felt for good: the push, whole."""
+        largest = self.limits["force_max"]
+        self._push((PUSH * largest, 0.0, 0.0, 0.0, 0.0, 0.0))
+        self._wait(
+            lambda: abs(float(np.linalg.norm(self._force())) - PUSH * largest) < 0.02 * largest,
+            f"a push of {PUSH * largest:.2f} N is not felt",
+        )
+
+    def _ramp(self, first: int, since_ns: int, allowed_s: float) -> tuple[bool, str]:
+        """Whether a push went down to zero, without a step, within the counted time after a moment."""
+        with contextlib.suppress(_Missed):
+            self._wait(lambda: not self._force().any() or self._over(), "it does not end", 3.0)
+        time.sleep(0.05)
+        rows = self._written(first)
+        course = np.linalg.norm(rows["wrench"][:, :3], axis=1)
+        rows = rows[rows["t"] >= since_ns]
+        sizes = np.linalg.norm(rows["wrench"][:, :3], axis=1)
+        if not len(rows) or sizes[-1] != 0.0:
+            left = float(sizes[-1]) if len(rows) else float(np.linalg.norm(self._force()))
+            return False, f"{left:.2f} N are left for good"
+        zero = int(np.flatnonzero(sizes)[-1]) + 1 if sizes.any() else 0
+        counted = float(np.minimum(np.diff(rows["t"][: zero + 1]) * 1e-9, LONGEST_CYCLE_S).sum())
+        whole = (int(rows["t"][zero]) - since_ns) * 1e-9
+        # Who lets go early, by its own idea of a render's age, must not do it by a step either.
+        largest = float(-np.diff(course).min()) if len(course) > 1 else 0.0
+        # What the longest cycle takes of the ramp; a tenth for how exactly the push was felt before.
+        step = PUSH * self.limits["force_max"] * LONGEST_CYCLE_S / FADE_S * 1.1
+        text = f"zero after {counted * 1e3:.1f} ms counted ({whole * 1e3:.1f} ms by the clock), at most "
+        text += f"{allowed_s * 1e3:.0f} ms; largest step {largest:.2f} N, at most {step:.2f} N"
+        return counted <= allowed_s and largest <= step, text
+
+    def _over(self) -> bool:
+        return self._adapter is not None and self._adapter.poll() is not None
+
+    def end_adapter(self) -> None:
+        """Kill the adapter, and wait until the daemon has its device back."""
+        if self._adapter is not None and not self._over():
+            os.killpg(self._adapter.pid, signal.SIGKILL)
+            self._adapter.wait()
+        self._wait(lambda: self._status()["owner"] is None, "the lease does not end")
+
+    def change(self, what: str, bench: Bench) -> None:
+        """Go on with another adapter of the same card, at the daemon that runs."""
+        assert bench.card == self._bench.card and (self._adapter is None or self._over())
+        self._bench.stop()
+        self._what, self._bench, self._failed = what, bench, False
+        self.relay.push, self.relay.state = None, -1
+        bench.start(self._base, self.journal)
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def run(self, short: bool, only: Sequence[str]) -> None:
+        """All parts, or some."""
+        with self._check("hello, lease, card"):
+            self._engaged()
+            status = self._status()
+            assert status["owner"] is not None, "nobody owns the device"
+            self._pass(f"{status['owner']} owns a device of card `{self._bench.card}`")
+        if self._failed:
+            return
+        parts = ["samples", "pose"]
+        if self.card.input_only:
+            parts += ["steers"]
+        else:
+            parts += ["free", "push", "slew", "norm", "torque", "nan", "late renders"]
+        parts += ["clock", "second", "terminated"] if not short else ["clock", "terminated"]
+        if not short:
+            parts += ["unplugged", "daemon killed", "daemon again", "stop"]
+        for part in parts:
+            if only and part not in only:
+                continue
+            if self._over() and part not in ("terminated",):
+                self._engaged()
+            getattr(self, "part_" + part.replace(" ", "_"))()
+        if self.card.input_only:
+            reason = "an input device, which renders nothing"
+            for name in ("engage", "push", "slew", "norm", "torque", "NaN", "late renders"):
+                self._tell(Check(name, None, reason))
+
+    _failed = False
+
+    @contextlib.contextmanager
+    def _check(self, name: str):
+        """Whatever goes wrong inside makes a failed check of this name."""
+        self._name = name
+        try:
+            yield
+        except (AssertionError, HapticdError, DeviceError) as error:
+            self._failed = True
+            self._tell(Check(name, False, str(error) or type(error).__name__))
+
+    def _pass(self, text: str) -> None:
+        self._tell(Check(self._name, True, text))
+
+    def _judge(self, passed: bool, text: str) -> None:
+        self._failed |= not passed
+        self._tell(Check(self._name, bool(passed), text))
+
+    def _status(self) -> dict[str, Any]:
+        with Client(self._endpoints(), "conformance", timeout_ms=20_000) as client:
+            return client.status()
+
+    def part_samples(self) -> None:
+        """Rate, numbers and times of samples."""
+        with self._check("samples"):
+            begun = time.monotonic_ns()
+            time.sleep(self._seconds)
+            seen = [one for one in list(self.relay.samples) if one.arrived > begun]
+            assert len(seen) > 10, f"{len(seen)} samples in {self._seconds:g} s"
+            numbers = np.array([int(one["seq"]) for one in seen])
+            times = np.array([int(one["t_sample"]) for one in seen])
+            late = np.array([one.arrived for one in seen]) - times
+            median = float(np.median(np.diff([one.arrived for one in seen]))) * 1e-9
+            assert (np.diff(numbers) > 0).all(), "numbers do not increase"
+            assert (np.diff(times) >= 0).all(), "times of samples run backwards"
+            assert late.min() >= 0, f"a sample comes {-late.min() * 1e-6:.2f} ms from the future"
+            text = f"{1.0 / median:.0f} a second (median), for a tick rate of {1.0 / self.tick_s:.0f}; "
+            text += f"median age at arrival {np.median(late) * 1e-6:.2f} ms"
+            self._judge(median < 2.0 * self.tick_s and np.median(late) < 20e6, text)
+
+    def part_pose(self) -> None:
+        """Units and frame, as far as numbers tell."""
+        with self._check("units and frame"):
+            seen = list(self.relay.samples)[-200:]
+            positions = np.array([one["position"] for one in seen], dtype=float)
+            turns = np.array([one["orientation"] for one in seen], dtype=float)
+            reach = 2.0 * (self.card.workspace_radius or 0.5)
+            if self.card.workspace_size is not None:
+                reach = float(np.linalg.norm(self.card.workspace_size))
+            farthest = float(np.linalg.norm(positions, axis=1).max())
+            off = float(np.abs(np.linalg.norm(turns, axis=1) - 1.0).max())
+            text = f"farthest {farthest:.4f} m from the origin (workspace {reach:.2f} m), quaternions unit to {off:.0e}"
+            self._judge(farthest <= reach and off < 1e-3 and bool(np.isfinite(positions).all()), text)
+
+    def part_free(self) -> None:
+        """Nothing is felt in free space."""
+        with self._check("clean engagement"):
+            first = self._started
+            time.sleep(self._seconds)
+            rows = self._written(first)
+            felt = float(np.linalg.norm(rows["wrench"][:, :3], axis=1).max())
+            bound = REST * self.limits["force_max"]
+            self._judge(felt <= bound, f"at most {felt:.3f} N since it was opened, in free space (bound {bound:.2f} N)")
+
+    def part_push(self) -> None:
+        """A force that is asked for is felt, where it points."""
+        with self._check("push"):
+            largest = self.limits["force_max"]
+            for axis, name in enumerate("xyz"):
+                wanted = np.zeros(6)
+                wanted[axis] = PUSH * largest
+                self._push(wanted)
+                with contextlib.suppress(_Missed):
+                    self._reaches(wanted[:3], 0.02 * largest)
+                felt = self._force()
+                text = f"{PUSH * largest:.2f} N along {name} are felt as {felt.round(2).tolist()} N"
+                assert np.linalg.norm(felt - wanted[:3]) < 0.02 * largest, text
+            self._pass(f"{PUSH * largest:.2f} N along x, y and z are felt along x, y and z")
+
+    def part_slew(self) -> None:
+        """A step of the wanted force is no step at the device."""
+        with self._check("slew"):
+            largest = self.limits["force_max"]
+            self._push(NO_WRENCH)
+            self._wait(lambda: not self._force().any(), "forces do not end")
+            first = self.journal.count - 2
+            self._push((0.0, largest, 0.0, 0.0, 0.0, 0.0))
+            self._wait(lambda: np.linalg.norm(self._force()) > 0.96 * largest, "the largest force is not reached")
+            rows = self._written(first)
+            sizes = np.linalg.norm(rows["wrench"][:, :3], axis=1)
+            above = int(np.argmax(sizes > 0.95 * largest))
+            below = int(np.flatnonzero(sizes[: above + 1] < 0.05 * largest)[-1])
+            took = (int(rows["t"][above]) - int(rows["t"][below])) * 1e-9
+            # Half of it, as a row's time is that of writing, a part of a cycle after the time that counts.
+            least = 0.5 * 0.9 * largest * self.tick_s / self.limits["force_slew"]
+            text = f"from 5 to 95 % of {largest:g} N in {took * 1e3:.1f} ms, {least * 1e3:.1f} ms at least"
+            self._judge(took >= least, text)
+
+    def part_norm(self) -> None:
+        """Too large a force is shortened, and keeps its direction."""
+        with self._check("norm of forces"):
+            largest = self.limits["force_max"]
+            wanted = largest * np.array((2.0, 1.4, -0.7))
+            along = wanted / np.linalg.norm(wanted)
+            self._push((*wanted, 0.0, 0.0, 0.0))
+            # Shortened, and pointing there, or where it stays otherwise.
+            with contextlib.suppress(_Missed):
+                self._reaches(largest * along, 1e-3 * largest)
+            felt = self._force()
+            size = float(np.linalg.norm(felt))
+            turned = float(np.degrees(np.arccos(np.clip(felt @ along / max(size, 1e-12), -1.0, 1.0))))
+            most = float(np.linalg.norm(self._written(self._started)["wrench"][:, :3], axis=1).max())
+            passed = most <= largest * (1.0 + 1e-6) and size >= 0.98 * largest and turned < 0.5
+            text = f"{np.linalg.norm(wanted):.1f} N asked for: {size:.3f} N felt, {turned:.2f} degrees off; "
+            self._judge(passed, text + f"most ever {most:.3f} N, at most {largest:g} N")
+
+    def part_torque(self) -> None:
+        """The same for torques."""
+        with self._check("norm of torques"):
+            largest = self.limits.get("torque_max") or 0.0
+            if not self.card.renders_torque or not largest:
+                self._tell(Check(self._name, None, "a device without torque"))
+                return
+            wanted = largest * np.array((2.0, -1.4, 0.7))
+            self._push((0.0, 0.0, 0.0, *wanted))
+            goal = largest * wanted / np.linalg.norm(wanted)
+
+            def felt() -> np.ndarray:
+                return self._written(max(self.journal.count - 8, 0))[-1]["wrench"][3:]
+
+            with contextlib.suppress(_Missed):
+                self._wait(lambda: np.linalg.norm(felt() - goal) < 1e-3 * largest, "", 5.0)
+            off = float(np.linalg.norm(felt() - goal))
+            self._judge(off < 0.01 * largest, f"{largest:g} N·m felt along what was asked for, to {off:.4f} N·m")
+
+    def part_nan(self) -> None:
+        """A render of NaN is no force, and no end."""
+        with self._check("NaN"):
+            self._pushed()
+            first = self.journal.count - 2
+            since = time.monotonic_ns()
+            self.relay.broken = True
+            passed, text = self._ramp(first, since, FADE_S + VALID_MS * 1e-3 + 2 * LONGEST_CYCLE_S)
+            finite = bool(np.isfinite(self._written(first)["wrench"]).all())
+            self.relay.broken = False
+            self._pushed()
+            self._judge(passed and finite, f"{text}; forces come back")
+
+    def part_late_renders(self) -> None:
+        """A render that is too old is no force."""
+        with self._check("late renders"):
+            self._pushed()
+            first = self.journal.count - 2
+            self.relay.held = True
+            passed, text = self._stale(first)
+            self.relay.held = False
+            self._pushed()
+            self._judge(passed, f"{text}; forces come back")
+
+    def _stale(self, first: int) -> tuple[bool, str]:
+        """Forces have ended once the last render that was passed on may no longer be used."""
+        time.sleep(0.005)  # one that was on its way has come
+        since = self.relay.last_passed + self.relay.valid_for
+        passed, text = self._ramp(first, since, FADE_S + 2 * LONGEST_CYCLE_S)
+        return passed, f"after the last render had lasted {self.relay.valid_for * 1e-6:.0f} ms: {text}"
+
+    def part_steers(self) -> None:
+        """An input device moves the tool."""
+        with self._check("steers"):
+            before = np.array(self.relay.samples[-1]["position"], dtype=float)
+            self._bench.steer(True)
+
+            def moved() -> np.ndarray:
+                return np.array(self.relay.samples[-1]["position"], dtype=float) - before
+
+            try:
+                self._wait(lambda: np.linalg.norm(moved()) > 0.005, "a full deflection does not move the pose")
+            finally:
+                self._bench.steer(False)
+            way = moved() / np.linalg.norm(moved())
+            right = float(way @ np.array(self._bench.steers_along))
+            text = f"a deflection along {self._bench.steers_along} moves the pose along {way.round(2)}"
+            self._judge(right > 0.99, text)
+
+    def part_clock(self) -> None:
+        """A clock that lies makes no old pose fresh, and no fresh one old."""
+        with self._check("lying clock"):
+            if not self._bench.own_clock:
+                self._tell(Check(self._name, None, "the device gives no times of its own"))
+                return
+            for step in (-1_000_000_000, 3_000_000_000):
+                self.journal.words["clock_step"] = step
+                time.sleep(0.1)
+            begun = time.monotonic_ns()
+            self._wait(lambda: self.relay.samples[-1].arrived > begun + 100_000_000, "no samples come")
+            seen = [one for one in list(self.relay.samples) if one.arrived > begun]
+            ages = np.array([one.arrived - int(one["t_sample"]) for one in seen])
+            said = "clock" in self._said()
+            self.journal.words["clock_step"] = 0
+            text = f"after steps of -1 and +4 s samples are {np.median(ages) * 1e-6:.2f} ms old (median), "
+            text += f"{int((ages < 0).sum())} from the future" + ("" if said else "; nothing was said")
+            self._judge(said and ages.min() >= 0 and np.median(ages) < 20e6, text)
+
+    def part_second(self) -> None:
+        """A second adapter is refused, and the first one goes on."""
+        with self._check("second adapter"):
+            second = self._start_adapter()
+            try:
+                code = second.wait(START_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(second.pid, signal.SIGKILL)
+                raise AssertionError("a second one is not refused") from None
+            lines = [line for line in self._said().splitlines() if line.startswith("hapticd: ")]
+            assert code in (ExitCode.REFUSED, ExitCode.DEVICE), f"a second one ends with code {code}"
+            assert lines, "a second one is refused without a sentence"
+            assert not self._over(), "the first one ended"
+            self._pass(f"refused with code {code}: {lines[-1].removeprefix('hapticd: ')}")
+
+    def part_terminated(self) -> None:
+        """SIGTERM ramps forces down and gives the device back."""
+        with self._check("SIGTERM"):
+            adapter = self._adapter
+            assert adapter is not None
+            self._forces_on()
+            first, since = self.journal.count - 2, time.monotonic_ns()
+            adapter.send_signal(signal.SIGTERM)
+            passed, text = self._ramp(first, since, 0.1) if not self.card.input_only else (True, "")
+            code = adapter.wait(PATIENCE_S)
+            self._wait(lambda: self._status()["owner"] is None, "the lease is not given back")
+            text += f"{'; ' if text else ''}exit code {int(code)}, lease given back"
+            self._judge(passed and code == ExitCode.OK, text)
+        self.relay.push = None
+
+    def _forces_on(self) -> None:
+        """As much as there can be, so that something has to be taken away."""
+        if not self.card.input_only:
+            self._pushed()
+
+    def part_stop(self) -> None:
+        """`stop` from anybody ends forces."""
+        with self._check("stop"):
+            self._forces_on()
+            first, since = self.journal.count - 2, time.monotonic_ns()
+            with Client(self._endpoints(), "conformance", timeout_ms=20_000) as client:
+                client.stop()
+            passed, text = self._ramp(first, since, 0.5) if not self.card.input_only else (True, "")
+            self._wait(lambda: self.relay.state == EngagementState.FAULT, "the daemon is not in FAULT")
+            assert not self._over(), "the adapter ended"
+            self._judge(passed, f"{text}{'; ' if text else ''}FAULT, and the adapter goes on")
+        self.relay.push = None
+
+    def part_unplugged(self) -> None:
+        """A device that goes away ends the adapter with a sentence, and the lease."""
+        with self._check("unplugged"):
+            adapter = self._adapter
+            assert adapter is not None
+            self._forces_on()
+            begun = time.monotonic_ns()
+            self._bench.unplug()
+            code = adapter.wait(PATIENCE_S)
+            after = [one for one in list(self.relay.samples) if one.arrived > begun + 20_000_000]
+            lines = [line for line in self._said().splitlines() if line.startswith("hapticd: ")]
+            self._wait(lambda: self._status()["owner"] is None, "the lease is not given back")
+            good = all(not one.valid for one in after)
+            text = f"exit code {code}: {lines[-1].removeprefix('hapticd: ') if lines else 'nothing was said'}"
+            text += f"; {len(after)} samples after it, none with a pose to use" if good else "; old poses are sent on"
+            self._judge(code == ExitCode.DEVICE and bool(lines) and good, text)
+        self._bench.plug_in()
+        self.relay.push = None
+
+    def part_daemon_killed(self) -> None:
+        """A daemon that dies while forces are on: zero at the device within the horizon."""
+        with self._check("daemon killed"):
+            if self._over():
+                self._engaged()
+            self._forces_on()
+            daemon = self._daemon
+            assert daemon is not None
+            servo = int(self._status()["processes"]["servo"]["pid"])
+            first = self.journal.count - 2
+            os.kill(servo, signal.SIGKILL)
+            os.killpg(daemon.pid, signal.SIGKILL)
+            daemon.wait()
+            passed, text = self._stale(first) if not self.card.input_only else (True, "no forces to end")
+            time.sleep(1.0)
+            assert not self._over(), "the adapter ended with the daemon"
+            self._judge(passed, text)
+        self.relay.push = None
+
+    def part_daemon_again(self) -> None:
+        """A new daemon is found, and forces come back."""
+        with self._check("daemon again"):
+            self._start_daemon()
+            self._engaged(running=True)
+            self._forces_on()
+            self._pass("a new daemon is found, and forces are on again")

@@ -1,0 +1,549 @@
+"""The loop that every adapter runs in: read, send, take the newest render, close its spring, last line, write.
+
+It never waits for a daemon while forces are on: requests are asked and collected between cycles, sending gives up at
+once, and what a daemon no longer says makes its last render old, so that the last line ramps it down. Only while forces
+are off for good, and the device has been given zero, does it look for a daemon and greet it.
+"""
+
+import gc
+import math
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from bridge.adapters.clock import DeviceClock, ForeignClock
+from bridge.adapters.device import IDENTITY, Device, DeviceError, Reading
+from bridge.adapters.spring import local_wrench
+from bridge.client import Client, HapticdError, NoDaemonError, NoReplyError, Question
+from bridge.exit_codes import ExitCode
+from bridge.realtime import Waiter, set_timer_slack
+from bridge.wire import Render
+from haptics.cards import DeviceCard, card_from_dict, load_card
+from haptics.last_line import NO_WRENCH, Applied, ForcesOff, Limits, Memory, Wanted, Wrench, reset, step
+from haptics.states import EngagementState, Reason
+
+MODES = ("impedance", "wrench")
+WRENCH_SHARE = 0.5
+"""Of the card's largest force and torque, for the plain wrench: a tick old and held for a period, it is stable up to
+about half of what a spring closed at the device is."""
+
+SPEED_MAX = 3.0
+"""m/s, velocity trip of a device whose card states none: that of the daemon's check for jumps."""
+SPEED_WINDOW_NS = 8_000_000
+"""Over which a speed is measured: a longer one sees a runaway later, a shorter one trips on the encoder's steps."""
+CALM_S = 1.0
+"""A device that tripped gets forces again after so long a time below a tenth of its limit."""
+
+GREETING_MS = 300
+REPLY_MS = 2000
+BACKOFF_S = (0.1, 2.0)
+"""Between two looks for a daemon: at first, at most."""
+SILENCE_S = 0.5
+"""Without renders the session is taken for lost."""
+ARM_AGAIN_S = 0.2
+LEAVE_S = 0.5
+"""An adapter that ends waits for the daemon's own ramp so long, at most."""
+
+_FORCES = (EngagementState.ENGAGING, EngagementState.ACTIVE, EngagementState.HOLD, EngagementState.RELEASING)
+_LATE = (Reason.SAMPLE_STALE, Reason.SAMPLE_REJECTED, Reason.SAMPLE_INVALID)
+_AGAIN = ("too_far", "wrong_state", "busy", "timeout")
+"""Refusals of a request after which it is asked again."""
+
+
+class _Session:
+    """One lease at one daemon, without ever waiting for it."""
+
+    def __init__(self, client: Client, reanchor: bool, say: Callable[[str], None]) -> None:
+        self.client = client
+        self.render: Render | None = None
+        self.t_render = 0
+        """When the newest render left, this machine's clock, ns, as far as the shortest way tells."""
+        self.unusable = False
+        """Whether what came last cannot be used (NaN, malformed)."""
+        self._reanchor = reanchor
+        self._say = say
+        self._clock = ForeignClock()
+        self._question: Question | None = client.ask("lease", timeout_ms=REPLY_MS)
+        self._doing = "lease"
+        self._armed = False
+        self._leased = False
+        self._ask_at = 0
+        self._period_ns = round(client.tick_s * 1e9)
+        self._send_at = 0
+        self._told = ""
+        self.heard = time.monotonic_ns()
+
+    @property
+    def leased(self) -> bool:
+        """Whether samples may be sent."""
+        return self._leased
+
+    @property
+    def state(self) -> int:
+        """The engagement state that the newest render says, IDLE before the first."""
+        return self.render.state if self.render is not None else EngagementState.IDLE
+
+    def cycle(self, now: int, reading: Reading, t_sample: int, twist: Any, on: bool, again: bool) -> bool:
+        """Send, receive, ask; returns whether a new render came. Raises HapticdError when the daemon refuses for good.
+
+        ``on``: forces are wanted. ``again``: leave a fault, as somebody at the device asks for.
+        """
+        self._collect(now)
+        if not self._leased:
+            return False
+        if now >= self._send_at:
+            self._send_at = max(self._send_at + self._period_ns, now - self._period_ns)
+            # A daemon that takes nothing for a moment loses a sample; one that is gone falls silent, which is judged.
+            with suppress(NoReplyError):
+                self.client.send(
+                    reading.position,
+                    reading.orientation,
+                    t_sample=t_sample,
+                    twist=twist,
+                    buttons=reading.buttons & 0xFFFFFFFF,
+                    deadman=reading.held,
+                    valid=reading.valid,
+                )
+        fresh = self._receive(now)
+        if self._question is None:
+            if on and self.state == EngagementState.IDLE and self.render is not None:
+                # Who only was late takes hold where the tool was left; whoever comes anew may be anywhere.
+                late = self._armed and self.render.reason in _LATE
+                self._ask("arm", now, reanchor=self._reanchor and not late)
+            elif again and self.state == EngagementState.FAULT:
+                self._ask("reset", now)
+            elif not on and self.state not in (EngagementState.IDLE, EngagementState.FAULT, EngagementState.RELEASING):
+                self._ask("disarm", now)
+        return fresh
+
+    def _ask(self, op: str, now: int, **fields: Any) -> None:
+        """Ask, unless the same was asked a moment ago."""
+        if op == self._doing and now < self._ask_at:
+            return
+        self._question, self._doing = self.client.ask(op, timeout_ms=REPLY_MS, **fields), op
+        self._ask_at = now + int(ARM_AGAIN_S * 1e9)
+
+    def _collect(self, now: int) -> None:
+        if self._question is None:
+            return
+        try:
+            reply = self._question.reply()
+        except NoReplyError:
+            self._question = None
+            return
+        except HapticdError as error:
+            self._question = None
+            if self._doing == "lease" or error.code not in _AGAIN:
+                raise
+            if self._doing == "arm" and error.text != self._told:
+                self._told = error.text
+                self._say(f"no forces: {error.text}")
+            return
+        if reply is not None:
+            self.heard = now
+            self._question = None
+            if self._doing == "lease":
+                self._leased = True
+                # What a lease does to the client, whose own call would have waited for the reply.
+                self.client.leased()
+            self._armed |= self._doing == "arm"
+
+    def _receive(self, now: int) -> bool:
+        try:
+            render = self.client.receive()
+        except HapticdError:
+            self.unusable = True
+            return False
+        if render is None or (self.render is not None and render.tick <= self.render.tick):
+            return False
+        self.unusable = False
+        if self.render is None or (render.state, render.reason) != (self.render.state, self.render.reason):
+            reason = render.reason.name if isinstance(render.reason, Reason) else str(render.reason)
+            self._say(f"{render.state_name}: {reason}")
+        self.render = render
+        self.t_render = self._clock.local(render.t_sent, now)
+        self.heard = now
+        return True
+
+    def leave(self) -> None:
+        """Give the lease back and close; waits half a second for the answer at most."""
+        self.client.close()
+
+
+class _Speed:
+    """Velocity (m/s) of a device that does not tell: way over time across a short window."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, Sequence[float]]] = deque(maxlen=256)
+
+    def at(self, t_ns: int, position: Sequence[float]) -> tuple[float, float, float]:
+        """Velocity (3,) after a reading; zero before the second one."""
+        seen = self._seen
+        if seen and t_ns <= seen[-1][0]:
+            return self._now(seen)
+        seen.append((t_ns, position))
+        while len(seen) > 2 and seen[1][0] <= t_ns - SPEED_WINDOW_NS:
+            seen.popleft()
+        return self._now(seen)
+
+    def clear(self) -> None:
+        """Forget what was seen before a gap."""
+        self._seen.clear()
+
+    @staticmethod
+    def _now(seen: deque[tuple[int, Sequence[float]]]) -> tuple[float, float, float]:
+        if len(seen) < 2:
+            return (0.0, 0.0, 0.0)
+        (t0, a), (t1, b) = seen[0], seen[-1]
+        per_s = 1e9 / (t1 - t0)
+        return ((b[0] - a[0]) * per_s, (b[1] - a[1]) * per_s, (b[2] - a[2]) * per_s)
+
+
+def limits_for(
+    card: DeviceCard, greeting: Mapping[str, Any] | None, mode: str, continuous: float | None, tick_s: float = 1e-3
+) -> Limits:
+    """What the last line of a device allows: its card's, and the daemon's where that is less.
+
+    ``continuous``: N, what its motors stand for ever, where that is less than the card's force. Raises ValueError.
+    """
+    share = 1.0 if mode == "impedance" else WRENCH_SHARE
+    force = share * (card.force_max or 0.0)
+    torque = share * (card.torque_max or 0.0) if card.renders_torque else 0.0
+    slew, turn_slew = math.inf, math.inf
+    if greeting is not None:
+        limits = greeting["limits"]
+        force = min(force, share * float(limits["force_max"]))
+        torque = min(torque, share * float(limits.get("torque_max") or 0.0))
+        slew, turn_slew = float(limits["force_slew"]) / tick_s, float(limits.get("torque_slew") or 0.0) / tick_s
+    lasting = force if continuous is None else min(force, continuous)
+    return Limits(
+        force_peak=force,
+        torque_peak=torque,
+        force_continuous=lasting,
+        torque_continuous=torque * (lasting / force) if force > 0.0 else torque,
+        force_slew=slew if math.isfinite(slew) else 0.0,
+        torque_slew=turn_slew if math.isfinite(turn_slew) else 0.0,
+        speed_trip=card.speed_max or SPEED_MAX,
+    )
+
+
+class Adapter:
+    """One device in its loop. The cycle is :meth:`cycle`; :func:`run_adapter` gives it its times."""
+
+    def __init__(
+        self,
+        device: Device,
+        *,
+        daemon: str | Mapping[str, str] = "default",
+        name: str = "adapter",
+        mode: str = "impedance",
+        reanchor: bool = True,
+        continuous: float | None = None,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        """See :func:`run_adapter`. Raises ValueError."""
+        if mode not in MODES:
+            raise ValueError(f"mode is {' or '.join(MODES)}, not {mode!r}")
+        if continuous is not None and not (math.isfinite(continuous) and continuous > 0.0):
+            raise ValueError(f"continuous = {continuous!r} must be a finite force above 0, N")
+        self.device = device
+        self.session: _Session | None = None
+        self.applied = Applied(NO_WRENCH, ForcesOff.NOT_ASKED, 0)
+        self.memory = Memory()
+        self.ended: tuple[ExitCode, str] | None = None
+        """Why the loop is over: a code and a sentence."""
+        self.leaving = False
+        self._daemon, self._name, self._mode = daemon, name, mode
+        self._reanchor, self._continuous, self._say = reanchor, continuous, say
+        self._card = load_card(device.card) if device.card is not None else None
+        self._limits: Limits | None = None
+        self._clock = DeviceClock()
+        self._speed = _Speed()
+        self._last_good: Reading | None = None
+        self._buttons = 0
+        self._calm_at = 0
+        self._look_at = 0
+        self._backoff = BACKOFF_S[0]
+        self._leave_by = 0
+        self._was_off = ForcesOff.NOT_ASKED
+        self._lost: DeviceError | None = None
+        self._refusal: HapticdError | None = None
+        self._had_lease = False
+
+    @property
+    def period_s(self) -> float:
+        """Of the loop, s."""
+        if self.device.rate_hz is not None:
+            return 1.0 / self.device.rate_hz
+        return self.session.client.tick_s if self.session is not None else 1e-3
+
+    def leave(self, now: int) -> None:
+        """Ask for a clean end: forces ramp down, the lease goes back."""
+        if not self.leaving:
+            self.leaving = True
+            self._leave_by = now + int(LEAVE_S * 1e9)
+
+    def cycle(self, now: int) -> None:
+        """One cycle at a time of the monotonic clock, ns."""
+        reading = self._read(now)
+        t_sample, velocity, speed = self._judge(reading, now)
+        pressed = reading.buttons & ~self._buttons & 1
+        self._buttons = reading.buttons
+        if self.session is None and not self.leaving and self._lost is None:
+            self._connect(now)
+        fresh = False
+        session = self.session
+        if session is not None and self._refusal is None:
+            on = not self.leaving and not self.memory.tripped and self._lost is None
+            twist = reading.twist if reading.valid else None
+            try:
+                fresh = session.cycle(now, reading, t_sample, twist, on, bool(pressed))
+            except HapticdError as error:
+                self._refusal = error
+            self._had_lease |= session.leased
+        if fresh and session is not None and session.render is not None:
+            self.device.follow(session.render)
+        self._apply(now, reading, velocity, speed)
+        self._end(now)
+
+    def _read(self, now: int) -> Reading:
+        """The device's reading; the last good one, marked not valid, where that cannot be used."""
+        if self._lost is None:
+            try:
+                reading = self.device.read()
+            except DeviceError as error:
+                self._lost = error
+                self.leave(now)
+            else:
+                numbers = [*reading.position, *reading.orientation, *(reading.twist or ())]
+                if (
+                    len(reading.position) == 3
+                    and len(reading.orientation) == 4
+                    and (reading.twist is None or len(reading.twist) == 6)
+                    and all(map(math.isfinite, numbers))
+                    and abs(math.hypot(*reading.orientation) - 1.0) < 1e-3
+                ):
+                    if reading.valid:
+                        self._last_good = reading
+                    return reading
+        last = self._last_good or Reading((0.0, 0.0, 0.0), IDENTITY)
+        return last._replace(valid=False, twist=None, buttons=0)
+
+    def _judge(self, reading: Reading, now: int) -> tuple[int, Sequence[float], float]:
+        """When it was measured, velocity (3,) and speed; the speed is NaN for a reading of no use."""
+        t_sample = now if reading.t_ns is None else reading.t_ns
+        if not reading.valid:
+            self._speed.clear()
+            return now, (0.0, 0.0, 0.0), math.nan
+        if self.device.own_clock and reading.t_ns is not None:
+            believed = self._clock.lie is None
+            t_sample = self._clock.t_sample(reading.t_ns, now, reading.position)
+            if believed and self._clock.lie is not None:
+                self._say(f"{self._clock.lie}: the time of reading takes the place of its stamps from now on")
+                self._speed.clear()
+        velocity: Sequence[float] = self._speed.at(t_sample, reading.position)
+        speed = math.hypot(*velocity)
+        if reading.twist is not None:
+            velocity = reading.twist[:3]
+            speed = max(speed, math.hypot(*velocity))
+        return t_sample, velocity, speed
+
+    def _connect(self, now: int) -> None:
+        """Look for a daemon and greet it, while forces are off and at most as often as the back-off says."""
+        if now < self._look_at or self.applied.wrench != NO_WRENCH or self.memory.gain > 0.0:
+            return
+        client = None
+        try:
+            client = Client(self._daemon, self._name, timeout_ms=GREETING_MS, render_timeout_ms=0)
+            told = {key: value for key, value in client.greeting["card"].items() if value is not None}
+            card = card_from_dict(told, "the daemon's device card")
+            if self._card is not None and card.name != self._card.name:
+                raise HapticdError(
+                    "card",
+                    f"the daemon is configured for the card `{card.name}`, this device is `{self._card.name}`: its "
+                    f'configuration needs [device] card = "{self._card.name}"',
+                )
+            known = self._card or card
+            self._limits = limits_for(known, client.greeting, self._mode, self._continuous, client.tick_s)
+            self.session = _Session(client, self._reanchor, self._say)
+            self._backoff = BACKOFF_S[0]
+        except NoDaemonError as error:
+            if self._backoff == BACKOFF_S[0]:
+                self._say(f"waiting for a daemon: {error.text}")
+            if client is not None:
+                client.close()
+            self._look_at = max(now, time.monotonic_ns()) + int(self._backoff * 1e9)
+            self._backoff = min(2.0 * self._backoff, BACKOFF_S[1])
+        except (HapticdError, ValueError) as error:
+            if client is not None:
+                client.close()
+            self.ended = (ExitCode.REFUSED, getattr(error, "text", str(error)))
+        self._speed.clear()
+
+    def _refused(self, error: HapticdError, now: int) -> None:
+        """The daemon refuses: for good, unless a lease is held by a session of this adapter that was cut off."""
+        self._refusal = None
+        self._drop()
+        if error.code == "lease_taken" and not self._had_lease:
+            text = f"{error.text}: one device, one adapter; `hapticd status` tells whose it is"
+            self.ended = (ExitCode.REFUSED, text)
+        elif error.code not in ("lease_taken", "bad_session", "not_owner", "stopping", "no_reply"):
+            self.ended = (ExitCode.REFUSED, error.text)
+        self._look_at = max(now, time.monotonic_ns()) + int(BACKOFF_S[0] * 1e9)
+
+    def _drop(self) -> None:
+        session, self.session = self.session, None
+        if session is not None:
+            session.leave()
+
+    def _apply(self, now: int, reading: Reading, velocity: Sequence[float], speed: float) -> None:
+        """Wanted wrench, last line, device."""
+        wanted: Wrench = NO_WRENCH
+        age, valid_ns = 0, 0
+        off = ForcesOff.NOT_ASKED
+        session = self.session
+        if session is not None and session.render is not None:
+            render = session.render
+            age, valid_ns = now - session.t_render, render.valid_for
+            if render.state in _FORCES:
+                off = ForcesOff.NONE
+                if self._mode == "impedance":
+                    wanted = local_wrench(render, reading.position, velocity)
+                else:
+                    wanted = (*render.wrench,)  # type: ignore[assignment]
+            if session.unusable:
+                wanted = (math.nan,) * 6
+        if self.leaving:
+            off = ForcesOff.LEAVING
+        if self._lost is not None or self.device.why_off:
+            off = ForcesOff.DEVICE
+        if self._limits is None:
+            self.applied = Applied(NO_WRENCH, off, 0)
+        else:
+            before = self.memory
+            self.memory, self.applied = step(self._limits, before, now, Wanted(wanted, age, valid_ns, speed, off))
+            if self.memory.tripped:
+                self._tripped(now, speed, before.tripped)
+        if self.applied.off != self._was_off:
+            self._was_off = self.applied.off
+            if self.applied.off not in (ForcesOff.NONE, ForcesOff.NOT_ASKED):
+                why = f" ({self.device.why_off})" if self.device.why_off else ""
+                self._say(f"forces off: {self.applied.off.name}{why}")
+        if self._lost is None:
+            try:
+                self.device.write(self.applied.wrench)
+            except DeviceError as error:
+                self._lost = error
+                self.leave(now)
+
+    def _tripped(self, now: int, speed: float, already: bool) -> None:
+        assert self._limits is not None
+        if not already:
+            self._say(f"the device moved at {speed:.2f} m/s, faster than its {self._limits.speed_trip:g} m/s")
+            self.device.brake()
+        if not speed < 0.1 * self._limits.speed_trip or not already:
+            self._calm_at = now + int(CALM_S * 1e9)
+        elif now >= self._calm_at:
+            self.memory = reset(self.memory)
+
+    def _end(self, now: int) -> None:
+        """What follows of silence, and of a wish to leave."""
+        session = self.session
+        # Nothing is done that may wait for a daemon before the device has been given zero.
+        if self.memory.gain > 0.0 or self.applied.wrench != NO_WRENCH:
+            return
+        if self._refusal is not None:
+            self._refused(self._refusal, now)
+        elif session is not None and now - session.heard > int(SILENCE_S * 1e9):
+            self._say("the daemon fell silent")
+            self._drop()
+        session = self.session
+        if not self.leaving or self.ended is not None:
+            return
+        resting = session is None or session.state in (EngagementState.IDLE, EngagementState.FAULT)
+        if resting or now >= self._leave_by:
+            if self._lost is not None:
+                self.ended = (ExitCode.DEVICE, str(self._lost))
+            else:
+                self.ended = (ExitCode.OK, "left")
+
+
+@contextmanager
+def _asked_to_end(stop: threading.Event) -> Iterator[None]:
+    """SIGINT and SIGTERM set the event; only the main thread may do this."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_adapter(
+    device: Device,
+    *,
+    daemon: str | Mapping[str, str] = "default",
+    name: str = "adapter",
+    mode: str = "impedance",
+    reanchor: bool = True,
+    continuous: float | None = None,
+    say: Callable[[str], None] = print,
+    stop: threading.Event | None = None,
+) -> tuple[ExitCode, str]:
+    """Be the adapter of a device until it is told to end; returns the exit code and why, one sentence.
+
+    ``daemon``: see :func:`bridge.client.find_endpoints`; waited for, and looked for again whenever it is lost.
+    ``mode``: ``impedance`` closes the spring of a render at the device's rate, ``wrench`` applies its wrench, up to
+    half the force. ``reanchor``: take hold where the tool is, by moving the map; else the device has to come near it.
+    ``continuous``: N, what the motors stand for ever where that is less than the card's force, which then is a peak.
+    ``say`` gets a sentence at each change. Raises DeviceError when the device cannot be opened, ValueError.
+    """
+    asked = stop if stop is not None else threading.Event()
+    with _asked_to_end(asked):
+        try:
+            device.open()
+            adapter = Adapter(
+                device,
+                daemon=daemon,
+                name=name,
+                mode=mode,
+                reanchor=reanchor,
+                continuous=continuous,
+                say=say,
+            )
+            set_timer_slack()
+            waiter = Waiter()
+            gc.collect()
+            gc.freeze()
+            due = time.monotonic_ns()
+            try:
+                while adapter.ended is None:
+                    period = max(round(adapter.period_s * 1e9), 1)
+                    due += period
+                    now = waiter.wait_until(due)
+                    if now - due > period:
+                        due = now
+                    if asked.is_set():
+                        adapter.leave(now)
+                    adapter.cycle(now)
+            finally:
+                gc.unfreeze()
+                if adapter.session is not None:
+                    adapter.session.leave()
+            return adapter.ended
+        except BaseException:
+            # A fault of this program or of the device's own code: no ramp can be trusted any more.
+            with suppress(Exception):
+                device.write(NO_WRENCH)
+            raise
+        finally:
+            device.close()

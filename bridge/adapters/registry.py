@@ -1,0 +1,90 @@
+"""Which adapters there are, and how one is found by its name or by where its class is."""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from bridge.adapters.device import Device, DeviceError
+
+
+class Entry(NamedTuple):
+    """One adapter that comes with the project."""
+
+    where: str
+    """``module:Class``."""
+    text: str
+    """What it is for."""
+    needs: str = ""
+    """The extra that has to be installed, if any."""
+
+
+ADAPTERS: Mapping[str, Entry] = {
+    "simulated": Entry("bridge.adapters.simulated:Simulated", "a simulated hand at a simulated mechanism"),
+    "inverse": Entry("bridge.adapters.inverse:Inverse", "Haply Inverse3, through its maker's service", "inverse"),
+    "force-dimension": Entry(
+        "bridge.adapters.force_dimension:ForceDimension",
+        "omega, delta, sigma, lambda and Falcon, through Force Dimension's library",
+        "force-dimension",
+    ),
+    "spacemouse": Entry("bridge.adapters.spacemouse:SpaceMouse", "3Dconnexion SpaceMouse, through hidraw (input only)"),
+    "gamepad": Entry("bridge.adapters.gamepad:Gamepad", "gamepad or joystick, through evdev (input only)"),
+    "template": Entry("bridge.adapters.template:Template", "the one to copy: a device of one file"),
+}
+
+
+def find(name: str) -> type[Device]:
+    """The class of an adapter: a name above, ``package.module:Class`` or ``file.py:Class``; the class may be left out
+    where a module has one only. Raises DeviceError.
+    """
+    where = ADAPTERS[name].where if name in ADAPTERS else name
+    module_name, _, class_name = where.partition(":")
+    if name not in ADAPTERS and not (class_name or "." in name or "/" in name):
+        raise DeviceError(f"no adapter {name!r}; there are {', '.join(ADAPTERS)}, or give MODULE:CLASS")
+    module = _module(module_name)
+    if class_name:
+        found = getattr(module, class_name, None)
+        if not (inspect.isclass(found) and issubclass(found, Device)):
+            raise DeviceError(f"{module_name} has no class {class_name!r} derived from bridge.adapters.device.Device")
+        return found
+    own = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Device) and value.__module__ == module.__name__
+    ]
+    if len(own) != 1:
+        raise DeviceError(f"{module_name} has {len(own)} classes derived from Device: say which, {module_name}:CLASS")
+    return own[0]
+
+
+def make(name: str, options: Mapping[str, str]) -> Device:
+    """A device of that adapter with its options. Raises DeviceError."""
+    kind = find(name)
+    known = [key for key in inspect.signature(kind).parameters]
+    for key in options:
+        if key not in known:
+            raise DeviceError(f"the adapter {name} has no option {key!r}; it has {', '.join(known) or 'none'}")
+    return kind(**options)
+
+
+def options_of(name: str) -> dict[str, str]:
+    """Options of an adapter and what they are by default. Raises DeviceError."""
+    return {key: str(one.default) for key, one in inspect.signature(find(name)).parameters.items()}
+
+
+def _module(name: str):
+    try:
+        if name.endswith(".py"):
+            path = Path(name).resolve()
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[path.stem] = module
+            spec.loader.exec_module(module)
+            return module
+        return importlib.import_module(name)
+    except (ImportError, OSError, SyntaxError) as error:
+        raise DeviceError(f"{name} cannot be loaded: {error}") from None

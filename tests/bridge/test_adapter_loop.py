@@ -1,0 +1,433 @@
+"""The loop of an adapter, cycle by cycle at given times, between a device and a daemon that do what they are told."""
+
+import math
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from bridge.adapters import loop
+from bridge.adapters.device import Device, DeviceError, Reading
+from bridge.adapters.loop import Adapter, limits_for
+from bridge.client import HapticdError, NoDaemonError
+from bridge.exit_codes import ExitCode
+from bridge.wire import Render
+from haptics.cards import load_card
+from haptics.last_line import NO_WRENCH, ForcesOff
+from haptics.states import EngagementState, Reason
+
+MS = 1_000_000
+LIMITS = {"force_max": 10.0, "torque_max": 0.5, "force_slew": 2.0, "torque_slew": 0.1}
+
+
+class Handle(Device):
+    """A device that says what it is told to say."""
+
+    card = "simulated"
+
+    def __init__(self):
+        self.reading = Reading((0.0, 0.0, 0.0))
+        self.written = []
+        self.braked = 0
+        self.gone = False
+
+    def open(self):
+        pass
+
+    def read(self):
+        if self.gone:
+            raise DeviceError("the handle was unplugged")
+        return self.reading
+
+    def write(self, wrench):
+        self.written.append(wrench)
+
+    def brake(self):
+        self.braked += 1
+
+
+class Daemon:
+    """In place of the client's class: a call makes a client, and the daemon does at once what it is asked."""
+
+    def __init__(self):
+        self.running = True
+        self.silent = False
+        self.card = load_card("simulated").to_dict()
+        self.state, self.reason = EngagementState.IDLE, Reason.NONE
+        self.refuses = {}
+        self.asked = []
+        self.samples = []
+        self.tick = 0
+        self.now = 0
+        self.fields = {}
+        self.clients = 0
+
+    def __call__(self, daemon, name, **options):
+        assert options["render_timeout_ms"] == 0, "sending must give up at once"
+        if not self.running:
+            raise NoDaemonError("no daemon runs")
+        self.clients += 1
+        return Client(self)
+
+
+class Client:
+    tick_s = 1e-3
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.greeting = {"card": daemon.card, "limits": LIMITS}
+        self.owner = False
+
+    def ask(self, op, timeout_ms, **fields):
+        return Question(self.daemon, op, fields)
+
+    def leased(self):
+        self.owner = True
+
+    def send(self, position, orientation, **fields):
+        assert self.owner
+        self.daemon.samples.append({"position": position, "orientation": orientation, **fields})
+        return len(self.daemon.samples)
+
+    def receive(self):
+        daemon = self.daemon
+        if daemon.silent or not self.owner:
+            return None
+        daemon.tick += 1
+        own = {
+            "seq": len(daemon.samples), "tick": daemon.tick, "t_received": 0, "t_sent": daemon.now,
+            "wrench": NO_WRENCH, "proxy_position": (0.0,) * 3, "proxy_orientation": (0.0, 0.0, 0.0, 1.0),
+            "proxy_twist": NO_WRENCH, "stiffness": NO_WRENCH, "damping": NO_WRENCH, "feed_forward": NO_WRENCH,
+            "valid_for": 10 * MS, "gap": -1.0, "state": daemon.state, "reason": daemon.reason, "degraded": 0,
+            "limited": 0,
+        }  # fmt: skip
+        return Render(**{**own, **daemon.fields})
+
+    def close(self):
+        if self.owner:
+            self.daemon.asked.append(("release", {}))
+
+
+class Question:
+    def __init__(self, daemon, op, fields):
+        self.daemon, self.op = daemon, op
+        daemon.asked.append((op, fields))
+
+    def reply(self):
+        daemon = self.daemon
+        if self.op in daemon.refuses:
+            raise HapticdError(daemon.refuses[self.op], f"`{self.op}` is refused")
+        if self.op == "arm":
+            daemon.state, daemon.reason = EngagementState.ACTIVE, Reason.RAMP_DONE
+        if self.op in ("disarm", "reset"):
+            daemon.state, daemon.reason = EngagementState.IDLE, Reason.COMMAND
+        return {"ok": True}
+
+
+class Rig:
+    """Both, and the adapter between them; times go on by what a test says."""
+
+    def __init__(self, monkeypatch, **options):
+        self.daemon, self.device, self.said = Daemon(), Handle(), []
+        monkeypatch.setattr(loop, "Client", self.daemon)
+        self.adapter = Adapter(self.device, say=self.said.append, **options)
+        self.now = time.monotonic_ns() + 3600 * 1_000_000_000  # ahead of all that looks at the clock itself
+
+    def run(self, cycles, each=None):
+        for k in range(cycles):
+            self.now += MS
+            self.daemon.now = self.now
+            if each is not None:
+                each(k)
+            self.adapter.cycle(self.now)
+
+    def ops(self):
+        return [op for op, _ in self.daemon.asked]
+
+    def felt(self):
+        return self.adapter.applied.wrench
+
+    def push(self, force=3.0):
+        """Forces on, all of a push felt."""
+        self.daemon.fields = {"feed_forward": (force, 0.0, 0.0, 0.0, 0.0, 0.0)}
+        self.run(150)
+        assert self.felt()[0] == pytest.approx(force)
+
+
+@pytest.fixture
+def rig(monkeypatch):
+    return Rig(monkeypatch)
+
+
+def test_it_closes_the_spring_with_the_newest_position(rig):
+    """K (proxy - x) at each cycle, also between two renders; the torque is the feed-forward's."""
+    rig.daemon.fields = {
+        "stiffness": (500.0,) * 3 + (0.0,) * 3,
+        "feed_forward": (0.0, 0.0, 0.0, 0.1, 0.0, 0.0),
+    }
+    rig.device.reading = Reading((0.0, 0.0, -0.004))
+    rig.run(150)
+    assert rig.felt() == pytest.approx((0.0, 0.0, 2.0, 0.1, 0.0, 0.0))
+    rig.daemon.silent = True
+    rig.device.reading = Reading((0.0, 0.0, -0.005))
+    rig.run(1)
+    assert rig.felt()[2] == pytest.approx(2.5)
+    assert rig.ops() == ["lease", "arm"] and rig.device.written[-1] == rig.felt()
+
+
+def test_the_damper_is_held_within_the_spring(rig):
+    """A handle pushed in fast gets at most twice the spring, one that flees at least nothing."""
+    rig.daemon.fields = {"stiffness": (500.0,) * 3 + (0.0,) * 3, "damping": (20.0,) * 3 + (0.0,) * 3}
+    rig.device.reading = Reading((0.0, 0.0, -0.002), twist=(0.0, 0.0, -0.5, 0.0, 0.0, 0.0))
+    rig.run(150)
+    assert rig.felt()[2] == pytest.approx(2.0)
+    rig.device.reading = Reading((0.0, 0.0, -0.002), twist=(0.0, 0.0, 0.5, 0.0, 0.0, 0.0))
+    rig.run(5)
+    assert rig.felt()[2] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_plain_wrench_is_capped_at_half(monkeypatch):
+    rig = Rig(monkeypatch, mode="wrench")
+    rig.daemon.fields = {"wrench": (3.0, 0.0, 0.0, 0.0, 0.0, 0.0), "feed_forward": (9.0, 0.0, 0.0, 0.0, 0.0, 0.0)}
+    rig.run(150)
+    assert rig.felt()[0] == pytest.approx(3.0)
+    rig.daemon.fields = {"wrench": (9.0, 0.0, 0.0, 0.4, 0.0, 0.0)}
+    rig.run(50)
+    assert rig.felt() == pytest.approx((5.0, 0.0, 0.0, 0.25, 0.0, 0.0))
+
+
+def test_a_silent_daemon_ramps_down_and_is_looked_for_again(rig):
+    """Zero after 10 ms of validity and 15 ms of ramp; the lease goes back only then; another session gets forces."""
+    rig.push()
+    rig.daemon.silent = True
+    rig.run(10)
+    assert rig.felt()[0] == pytest.approx(3.0)
+    rig.run(8)
+    assert 0.0 < rig.felt()[0] < 2.0 and rig.adapter.applied.off == ForcesOff.STALE
+    assert "release" not in rig.ops()
+    rig.run(8)
+    assert rig.felt() == NO_WRENCH
+    rig.run(600)
+    assert rig.ops()[-2:] == ["release", "lease"] or rig.daemon.clients >= 2
+    rig.daemon.silent, rig.daemon.state = False, EngagementState.IDLE
+    rig.run(1500)
+    assert rig.felt()[0] == pytest.approx(3.0) and rig.adapter.ended is None
+
+
+def test_no_daemon_is_waited_for(rig):
+    """Looked for less and less often, with zero written in every cycle; then all is as if it had been there."""
+    rig.daemon.running = False
+    rig.run(3000)
+    assert rig.daemon.clients == 0 and rig.device.written == [NO_WRENCH] * 3000
+    assert rig.said == ["waiting for a daemon: no daemon runs"]
+    rig.daemon.running = True
+    rig.run(2100)
+    assert rig.daemon.state == EngagementState.ACTIVE
+
+
+def test_nothing_that_waits_happens_while_forces_are_on(rig):
+    """A refusal in the middle of a push: the ramp first, then the way out of the session."""
+    rig.push()
+    rig.daemon.refuses["disarm"] = "bad_session"
+    rig.adapter.memory = rig.adapter.memory._replace(tripped=False)
+    rig.adapter._refusal = HapticdError("bad_session", "unknown session")
+    before = len(rig.device.written)
+    rig.run(40)
+    steps = -np.diff([wrench[0] for wrench in rig.device.written[before - 1 :]])
+    assert steps.max() == pytest.approx(3.0 / 15.0) and rig.device.written[-1] == NO_WRENCH
+    assert "release" in rig.ops()
+
+
+def test_a_device_that_goes_away_ends_it(rig):
+    """Samples say that there is no pose until the daemon rests; the lease goes back; a sentence and a code."""
+    rig.push()
+    rig.device.gone = True
+    before = len(rig.daemon.samples)
+    rig.run(30)
+    assert rig.adapter.ended == (ExitCode.DEVICE, "the handle was unplugged")
+    assert all(sample["valid"] is False for sample in rig.daemon.samples[before:])
+    assert "disarm" in rig.ops() and rig.felt() == NO_WRENCH
+
+
+def test_too_fast_a_device_is_let_go_and_taken_up_again_at_rest(rig):
+    """4 m/s for a few cycles: zero at once, brake, disarm; forces again after a second at rest."""
+    rig.push()
+
+    def fast(k):
+        rig.device.reading = Reading((0.004 * (k + 1), 0.0, 0.0))
+
+    rig.run(9, fast)
+    assert rig.felt() == NO_WRENCH and rig.adapter.applied.off == ForcesOff.VELOCITY
+    assert rig.device.braked == 1 and any("faster than its 3 m/s" in line for line in rig.said)
+    rig.run(900)
+    assert rig.ops().count("disarm") == 1 and rig.felt() == NO_WRENCH
+    rig.run(600)
+    assert rig.ops().count("arm") == 2 and rig.felt()[0] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Reading((math.nan, 0.0, 0.0)),
+        Reading((0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.5)),
+        Reading((0.0, 0.0, 0.0), twist=(math.inf,) * 6),
+        Reading((0.0, 0.0, 0.0), valid=False),
+        Reading((0.0, 0.0)),
+        Reading((0.0, 0.0, 0.0), twist=(0.0, 0.0, 0.0)),
+    ],
+)
+def test_a_reading_of_no_use_is_not_sent_as_a_pose(rig, bad):
+    """The last good pose, marked not valid; forces ramp down meanwhile and come back."""
+    rig.device.reading = Reading((0.01, 0.0, 0.0))
+    rig.push()
+    rig.device.reading = bad
+    rig.run(20)
+    last = rig.daemon.samples[-1]
+    assert last["valid"] is False and all(map(math.isfinite, last["position"]))
+    assert rig.felt() == NO_WRENCH and rig.adapter.applied.off == ForcesOff.DEVICE
+    rig.device.reading = Reading((0.01, 0.0, 0.0))
+    rig.run(150)
+    assert rig.felt()[0] == pytest.approx(3.0)
+
+
+def test_a_render_that_is_no_number_ramps_down(rig, monkeypatch):
+    """The client refuses to decode it: that counts as a wrench that is not finite."""
+    rig.push()
+
+    def refuse(self):
+        raise HapticdError("not_finite", "a number of the render is NaN or infinite")
+
+    good = Client.receive
+    monkeypatch.setattr(Client, "receive", refuse)
+    rig.run(4)
+    assert rig.adapter.applied.off == ForcesOff.NOT_FINITE and rig.adapter.memory.not_finite == 4
+    assert rig.felt()[0] == pytest.approx(3.0 * 11 / 15)
+    monkeypatch.setattr(Client, "receive", good)
+    rig.run(150)
+    assert rig.felt()[0] == pytest.approx(3.0)
+
+
+def test_a_lease_of_another_is_a_sentence_and_the_end(rig):
+    rig.daemon.refuses["lease"] = "lease_taken"
+    rig.run(5)
+    code, text = rig.adapter.ended
+    assert code == ExitCode.REFUSED and "one device, one adapter" in text
+
+
+def test_a_lease_of_ones_own_lost_session_is_waited_for(rig):
+    rig.push()
+    rig.daemon.silent = True
+    rig.daemon.refuses["lease"] = "lease_taken"
+    rig.run(1500)
+    assert rig.adapter.ended is None and rig.daemon.clients > 2
+    rig.daemon.silent, rig.daemon.state = False, EngagementState.IDLE
+    rig.daemon.refuses.clear()
+    rig.run(1500)
+    assert rig.felt()[0] == pytest.approx(3.0)
+
+
+def test_a_fault_is_left_by_the_button_only(rig):
+    rig.push()
+    rig.daemon.state, rig.daemon.reason = EngagementState.FAULT, Reason.STOP
+    rig.run(500)
+    assert rig.felt() == NO_WRENCH and rig.ops() == ["lease", "arm"] and "FAULT: STOP" in rig.said
+    rig.device.reading = Reading((0.0, 0.0, 0.0), buttons=1)
+    rig.run(500)
+    assert rig.ops() == ["lease", "arm", "reset", "arm"] and rig.felt()[0] == pytest.approx(3.0)
+
+
+def test_who_was_only_late_takes_hold_where_the_tool_was_left(rig):
+    rig.push()
+    rig.daemon.state, rig.daemon.reason = EngagementState.IDLE, Reason.SAMPLE_STALE
+    rig.run(300)
+    assert rig.daemon.asked[1:] == [("arm", {"reanchor": True}), ("arm", {"reanchor": False})]
+
+
+def test_leaving_ramps_down_and_ends(rig):
+    rig.push()
+    rig.adapter.leave(rig.now)
+    before = len(rig.device.written)
+    rig.run(20)
+    assert rig.adapter.ended == (ExitCode.OK, "left") and rig.ops() == ["lease", "arm", "disarm"]
+    forces = [wrench[0] for wrench in rig.device.written[before - 1 :]]
+    assert -np.diff(forces).max() <= 0.2 + 1e-9 and forces[-1] == 0.0
+
+
+def test_a_daemon_for_another_device_is_refused(rig):
+    rig.daemon.card = load_card("inverse3").to_dict()
+    rig.run(2)
+    code, text = rig.adapter.ended
+    assert code == ExitCode.REFUSED and "configured for the card `inverse3`, this device is `simulated`" in text
+
+
+def test_a_device_that_switched_itself_off_starts_anew(rig):
+    rig.push()
+    rig.device.why_off = "forces were taken away by its watchdog"
+    rig.run(20)
+    assert rig.felt() == NO_WRENCH and any("its watchdog" in line for line in rig.said)
+    rig.device.why_off = ""
+    rig.run(10)
+    assert 0.0 < rig.felt()[0] < 0.5  # a tenth of the soft start
+
+
+def test_stamps_of_a_lying_clock_are_replaced(rig):
+    """Good stamps pass, with their age; after a step back it is the time of reading, and a sentence says so."""
+    rig.device.own_clock = True
+
+    def stamped(offset):
+        def each(k):
+            rig.device.reading = Reading((0.0, 0.0, 0.0), t_ns=rig.now - offset - k % 5 * MS // 2)
+
+        return each
+
+    rig.run(50, stamped(10**12))
+    ages = [rig.now - (49 - k) * MS - s["t_sample"] for k, s in enumerate(rig.daemon.samples[-50:])]
+    assert min(ages) >= 0 and max(ages) >= 1.9 * MS
+    assert not any("clock" in line for line in rig.said)
+    rig.run(50, stamped(10**12 + 10**9))
+    assert any("ran backwards" in line for line in rig.said)
+    assert rig.daemon.samples[-1]["t_sample"] == rig.now
+
+
+def test_limits_are_the_cards_and_the_daemons_where_those_are_less():
+    card = load_card("simulated")
+    greeting = {"limits": {**LIMITS, "force_max": 6.0}}
+    limits = limits_for(card, greeting, "impedance", 4.0)
+    assert (limits.force_peak, limits.force_continuous, limits.torque_peak) == (6.0, 4.0, 0.5)
+    assert limits.torque_continuous == pytest.approx(0.5 * 4.0 / 6.0)
+    assert limits.force_slew == pytest.approx(2000.0)
+    assert limits_for(load_card("touch"), greeting, "impedance", None).torque_peak == 0.0
+    for name in ("sigma7", "lambda7", "spacemouse"):  # figures that do not divide evenly
+        other = {"limits": {"force_max": 1e9, "torque_max": 1e9, "force_slew": 1.0, "torque_slew": 1.0}}
+        found = limits_for(load_card(name), other, "impedance", None)
+        assert found.force_continuous == found.force_peak and found.torque_continuous == found.torque_peak
+
+
+def test_a_fault_in_the_devices_own_code_leaves_it_with_no_force(monkeypatch):
+    """Whatever `read` raises that is no DeviceError: zero is written, the device is closed, and the error goes on."""
+
+    class Faulty(Handle):
+        def __init__(self):
+            super().__init__()
+            self.closed = False
+
+        def read(self):
+            if len(self.written) > 5:
+                raise ZeroDivisionError
+            return super().read()
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setattr(loop, "Client", Daemon())
+    device = Faulty()
+    with pytest.raises(ZeroDivisionError):
+        loop.run_adapter(device, say=lambda line: None, stop=threading.Event())
+    assert device.written[-1] == NO_WRENCH and len(device.written) == 7 and device.closed
+
+
+@pytest.mark.parametrize("wrong", [{"mode": "both"}, {"continuous": 0.0}, {"continuous": math.nan}])
+def test_options_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Adapter(Handle(), **wrong)

@@ -1,0 +1,388 @@
+"""What adapters are made of, each alone: clocks, reports of input devices, makers' interfaces, names and options."""
+
+import ast
+import importlib.util
+import json
+import math
+import struct
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.adapters import gamepad, spacemouse
+from bridge.adapters.clock import DRIFT, JUMP_NS, LAG_NS, DeviceClock, ForeignClock
+from bridge.adapters.device import Device, DeviceError
+from bridge.adapters.emulators import force_dimension as emulated
+from bridge.adapters.force_dimension import ForceDimension
+from bridge.adapters.inverse import Inverse
+from bridge.adapters.journal import READ, ROWS, WRITTEN, Journal
+from bridge.adapters.registry import ADAPTERS, find, make, options_of
+from haptics.last_line import NO_WRENCH
+
+MS = 1_000_000
+HERE = (0.0, 0.0, 0.0)
+
+
+# -- clocks ------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 5 * MS), min_size=2, max_size=200), st.integers(-(10**15), 10**15))
+def test_a_foreign_time_is_never_in_the_future_nor_older_than_its_way(delays, offset):
+    """Mapped times lie between the sending itself and the arrival, but for what the drift allows."""
+    clock = ForeignClock()
+    shortest = min(delays)
+    for k, delay in enumerate(delays):
+        sent = k * 10 * MS
+        arrived = sent + delay
+        mapped = clock.local(sent + offset, arrived)
+        assert mapped <= arrived
+        assert mapped >= sent + shortest - 1
+
+
+@pytest.mark.parametrize("ppm", [-100, 100])
+def test_a_clock_that_drifts_is_followed_for_an_hour(ppm):
+    """100 ppm either way: nothing is taken for a lie, and no reading of now looks older than 1 ms."""
+    clock = DeviceClock()
+    for k in range(36_000):
+        here = k * 100 * MS
+        there = here + here * ppm // 1_000_000 + 77 * MS
+        assert 0 <= here - clock.t_sample(there, here, HERE) <= MS
+    assert clock.lie is None
+    assert abs(ppm) * 1e-6 < DRIFT
+
+
+def told(clock: DeviceClock, stamps, period=MS, moving=False) -> list[int]:
+    """Ages of readings, one per period, with those stamps."""
+    start = 10**12
+    found = []
+    for k, stamp in enumerate(stamps):
+        here = start + k * period
+        found.append(here - clock.t_sample(stamp, here, (1e-4 * k if moving else 0.0, 0.0, 0.0)))
+    return found
+
+
+def test_a_clock_that_runs_backwards_lies():
+    clock = DeviceClock()
+    ages = told(clock, [*range(0, 50 * MS, MS), 20 * MS, *range(51 * MS, 90 * MS, MS)])
+    assert clock.lie == "the device's clock ran backwards by 29.000 ms"
+    assert set(ages) == {0}
+
+
+def test_a_clock_that_jumps_ahead_lies():
+    clock = DeviceClock()
+    told(clock, [*range(0, 50 * MS, MS), 51 * MS + JUMP_NS + MS])
+    assert clock.lie is not None and "ahead" in clock.lie
+
+
+def test_a_clock_that_stands_still_lies_only_where_the_device_moves():
+    still, moves = DeviceClock(), DeviceClock()
+    ages = told(still, [5 * MS] * 100)
+    assert still.lie is None and ages[-1] == pytest.approx(99 * MS, rel=1e-3), "an old reading looks old"
+    told(moves, [5 * MS] * 100, moving=True)
+    assert moves.lie is not None and "stood still" in moves.lie
+
+
+def test_a_clock_that_fell_behind_is_old_for_a_second_and_then_a_lie():
+    clock = DeviceClock()
+    behind = JUMP_NS + 10 * MS
+    stamps = [k * MS if k < 200 else 200 * MS + max(0, (k - 200) * MS - behind) for k in range(2000)]
+    ages = told(clock, stamps)
+    assert ages[400] > JUMP_NS // 2 and ages[-1] == 0
+    assert clock.lie is not None and "lags" in clock.lie and LAG_NS == 1_000_000_000
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_space_mouse_of_two_reports():
+    """As a SpaceNavigator sends them: id 1 along, id 2 about, id 3 buttons."""
+    reports = spacemouse.Reports()
+    reports.take(bytes.fromhex("01 5e01 a2fe 0000"))
+    reports.take(bytes.fromhex("02 0000 af00 51ff"))
+    reports.take(bytes.fromhex("03 0200"))
+    assert reports.counts == [350, -350, 0, 0, 175, -175] and reports.buttons == 2
+    assert reports.deflection() == pytest.approx([1.0, -1.0, 0.0, 0.0, 0.5, -0.5])
+
+
+def test_a_space_mouse_of_one_report():
+    """As newer models send it: all six in id 1; other ids and cut reports change nothing and are counted."""
+    reports = spacemouse.Reports()
+    reports.take(struct.pack("<B6h", 1, 10, 20, 30, -10, -20, 700))
+    assert reports.counts == [10, 20, 30, -10, -20, 700] and reports.deflection()[5] == 1.0
+    for strange in (b"", b"\x01\x00", b"\x02", bytes.fromhex("17 6400"), b"\x03"):
+        reports.take(strange)
+    assert reports.counts == [10, 20, 30, -10, -20, 700] and reports.strange == 5
+
+
+@given(st.binary(max_size=64))
+def test_no_report_trips_the_space_mouse(data):
+    reports = spacemouse.Reports()
+    reports.take(data)
+    assert all(-1.0 <= value <= 1.0 for value in reports.deflection())
+
+
+def test_a_space_mouse_is_found_by_its_ids(tmp_path):
+    for name, ids in (("hidraw0", "0003:0000046D:0000C52B"), ("hidraw1", "0003:0000256F:0000C635")):
+        (tmp_path / name / "device").mkdir(parents=True)
+        (tmp_path / name / "device" / "uevent").write_text(f"DRIVER=hid-generic\nHID_ID={ids}\n")
+    assert spacemouse.find(tmp_path) == "/dev/hidraw1"
+    with pytest.raises(DeviceError, match="no SpaceMouse is plugged in"):
+        spacemouse.find(tmp_path / "hidraw0")
+
+
+def event(kind: int, code: int, value: int) -> bytes:
+    return gamepad.EVENT.pack(1, 2, kind, code, value)
+
+
+REPORT = event(gamepad.EV_SYN, 0, 0)
+
+
+def test_a_gamepad_steers_after_a_whole_report():
+    """Kernel events: left stick up is away, right stick left turns left; buttons are a mask from the first one."""
+    events = gamepad.Events()
+    events.take(event(gamepad.EV_ABS, gamepad.ABS_Y, -32768) + event(gamepad.EV_ABS, gamepad.ABS_RX, -32768))
+    events.take(event(gamepad.EV_KEY, gamepad.BTN_GAMEPAD + 1, 1))
+    assert events.deflection() == [0.0] * 6 and events.buttons == 0
+    events.take(REPORT)
+    assert events.deflection() == pytest.approx([0.0, 1.0, 0.0, 0.0, 0.0, 1.0]) and events.buttons == 2
+    events.take(event(gamepad.EV_KEY, gamepad.BTN_GAMEPAD + 1, 0) + REPORT)
+    assert events.buttons == 0
+
+
+def test_a_gamepad_knows_the_range_of_its_axes_and_lost_events():
+    events = gamepad.Events({gamepad.ABS_X: (0, 255)})
+    events.take(event(gamepad.EV_ABS, gamepad.ABS_X, 255) + REPORT)
+    assert events.deflection()[0] == 1.0
+    events.take(event(gamepad.EV_SYN, gamepad.SYN_DROPPED, 0) + event(gamepad.EV_ABS, gamepad.ABS_X, 0) + REPORT)
+    assert events.lost and events.deflection()[0] == 1.0
+    assert gamepad._read_request(0x40, 24) == 0x80184540, "EVIOCGABS(0) of linux/input.h"
+
+
+# -- Haply's service ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def service(tmp_path):
+    """The emulator in a thread: its address, its journal."""
+    from websockets.sync.server import serve
+
+    from bridge.adapters.emulators.inverse import HOME, Service
+    from bridge.adapters.plant import Plant
+    from haptics.cards import load_card
+
+    journal = Journal.make(tmp_path / "journal")
+    plant = Plant(load_card("inverse3"), journal, start=HOME)
+    with serve(Service(plant).talk, "127.0.0.1", 0, compression=None) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}", journal
+        server.shutdown()
+        thread.join()
+
+
+def test_inverse_reads_a_state_and_writes_a_force_in_each_cycle(service):
+    url, journal = service
+    device = Inverse(url)
+    device.open()
+    try:
+        for _ in range(20):
+            device.write((0.0, 1.5, 0.0, 0.0, 0.0, 0.0))
+            reading = device.read()
+        assert reading.valid and reading.position == pytest.approx((0.0, -0.12, 0.15), abs=2e-2)
+        written = journal.rows(0, WRITTEN)["wrench"]
+        assert (written[0] == 0.0).all() and written[-1].tolist() == [0.0, 1.5, 0.0, 0.0, 0.0, 0.0]
+        journal.words["unplugged"] = 1
+        with pytest.raises(DeviceError, match="049D is no longer in the service's list"):
+            for _ in range(10):
+                device.write(NO_WRENCH)
+                device.read()
+    finally:
+        device.close()
+    device.close()
+
+
+def test_inverse_says_what_is_missing(service):
+    url, journal = service
+    with pytest.raises(DeviceError, match="no Inverse3 'FFFF'; it has 049D"):
+        Inverse(url, device="FFFF").open()
+    journal.words["unplugged"] = 1
+    with pytest.raises(DeviceError, match="has no Inverse3: is it plugged in"):
+        Inverse(url).open()
+    with pytest.raises(DeviceError, match=r"does not answer at ws://127.0.0.1:1"):
+        Inverse("ws://127.0.0.1:1").open()
+
+
+@pytest.mark.parametrize(
+    ("state", "valid"),
+    [
+        ({"cursor_position": {"x": 0.1, "y": "far", "z": 0.0}}, False),
+        ({"cursor_position": {"x": 0.1, "y": 0.2, "z": 1e999}}, False),
+        ({"cursor_position": [0.1, 0.2, 0.3]}, True),
+        ({}, True),
+        ("nothing", True),
+    ],
+)
+def test_inverse_survives_a_state_that_is_none(state, valid):
+    """What is left out stays; what is no number is NaN, which the loop does not send."""
+    device = Inverse()
+    device._id = "A"
+    device._take(json.loads(json.dumps({"inverse3": [7, {"device_id": "A", "state": state}]})))
+    assert all(map(math.isfinite, device._position)) is valid
+
+
+def test_inverse_passes_on_a_verse_grip():
+    device = Inverse()
+    device._id = "A"
+    grip = {"state": {"orientation": {"x": 0.0, "y": 0.0, "z": 2.0, "w": 0.0}, "buttons": {"a": True, "c": True}}}
+    device._take({"inverse3": [{"device_id": "A"}], "wireless_verse_grip": [grip]})
+    assert device._orientation == (0.0, 0.0, 1.0, 0.0) and device._buttons == 0b101
+
+
+# -- Force Dimension's library -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sigma(tmp_path, monkeypatch):
+    """The adapter at the stand-in, open; and its journal."""
+    journal = Journal.make(tmp_path / "journal")
+    monkeypatch.setenv(emulated.ENVIRONMENT, str(journal.path))
+    monkeypatch.setattr(emulated, "_device", None)
+    device = ForceDimension(library="bridge.adapters.emulators.force_dimension")
+    device.open()
+    yield device, journal
+    device.close()
+
+
+def test_force_dimension_sets_the_makers_guards(sigma):
+    """Largest force and torque of the card, and the firmware's watchdog, before any force."""
+    device, journal = sigma
+    found = emulated._it()
+    assert device.card == "sigma7" and (found.max_force, found.max_torque) == (12.0, 0.2)
+    assert found.watchdog_s == pytest.approx(0.02) and not found.expert
+    assert (journal.rows(0, WRITTEN)["wrench"] == 0.0).all()
+    device.write((3.0, 0.0, 0.0, 0.0, 0.1, 0.0))
+    reading = device.read()
+    assert journal.rows(0, WRITTEN)["wrench"][-1].tolist() == [3.0, 0.0, 0.0, 0.0, 0.1, 0.0]
+    assert reading.valid and reading.twist is not None and math.hypot(*reading.orientation) == pytest.approx(1.0)
+    device.write((24.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    assert journal.rows(0, WRITTEN)["wrench"][-1][0] == pytest.approx(12.0)
+
+
+def test_force_dimension_tells_why_forces_are_off_and_asks_again(sigma):
+    device, _ = sigma
+    found = emulated._it()
+    found.off(emulated.WATCHDOG_CAUSE)
+    device._look_at = 0
+    device.read()
+    assert device.why_off == "forces were taken away by its watchdog"
+    device._look_at = device._enable_at = 0
+    device.read()
+    assert found.enabled
+    device._look_at = 0
+    device.read()
+    assert device.why_off == ""
+    found.off(1)  # the button on the device: only who pressed it gives forces again
+    for _ in range(3):
+        device._look_at = device._enable_at = 0
+        device.read()
+    assert device.why_off == "forces were taken away by the button" and not found.enabled
+
+
+def test_force_dimension_is_gone_after_failures_in_a_row(sigma):
+    device, journal = sigma
+    good = device.read()
+    journal.words["unplugged"] = 1
+    assert device.read() == good._replace(valid=False)
+    with pytest.raises(DeviceError, match="is gone: no device found"):
+        for _ in range(30):
+            device.read()
+
+
+def test_force_dimension_takes_no_matrix_for_a_turn_that_is_none(sigma, monkeypatch):
+    device, _ = sigma
+
+    def frame(p_out, matrix_out, ID=-1):
+        p_out[:3] = [0.0, 0.0, 0.0]
+        return 0
+
+    monkeypatch.setattr(emulated.dhd, "getPositionAndOrientationFrame", frame)
+    assert all(math.isnan(value) for value in device.read().orientation)
+
+
+def test_force_dimension_without_its_library_is_a_sentence():
+    with pytest.raises(DeviceError, match=r"no_such_library cannot be loaded .* Force Dimension's SDK"):
+        ForceDimension(library="no_such_library").open()
+
+
+PACKAGE = importlib.util.find_spec("forcedimension_core")
+
+
+@pytest.mark.skipif(PACKAGE is None, reason="needs forcedimension_core: pip install 'hapticd[force-dimension]'")
+def test_the_stand_in_has_the_surface_of_the_package():
+    """Same functions and arguments in the same order as in the package's source, which loads only with the SDK."""
+    assert PACKAGE is not None and PACKAGE.submodule_search_locations is not None
+    folder = Path(next(iter(PACKAGE.submodule_search_locations)))
+
+    def arguments(path: Path) -> dict[str, list[str]]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        return {n.name: [a.arg for a in n.args.args] for n in tree.body if isinstance(n, ast.FunctionDef)}
+
+    own = arguments(Path(emulated.__file__))
+    real = arguments(folder / "dhd" / "__init__.py")
+    expert = arguments(folder / "dhd" / "expert" / "__init__.py")
+    for name in vars(emulated.dhd):
+        if name != "expert":
+            assert own[name] == real[name], name
+    for name in vars(emulated.dhd.expert):
+        assert own[name] == expert[name], name
+
+
+# -- names, options, the journal ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_every_adapter_is_a_device_with_a_card_and_text_options(name):
+    assert issubclass(find(name), Device)
+    assert all(isinstance(value, str) for value in options_of(name).values())
+    assert name == "force-dimension" or make(name, {}).card is not None
+
+
+def test_an_adapter_of_ones_own_is_found_by_its_file(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text((Path(find("template").__module__.replace(".", "/")).with_suffix(".py")).read_text())
+    assert find(str(file)).__name__ == find(f"{file}:Template").__name__ == "Template"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "text"),
+    [
+        ("sim", {}, "no adapter 'sim'; there are simulated, inverse"),
+        ("nowhere.py", {}, "nowhere.py cannot be loaded"),
+        ("bridge.adapters.plant", {}, "has 0 classes derived from Device"),
+        ("bridge.adapters.plant:Plant", {}, "has no class 'Plant' derived from"),
+        ("simulated", {"colour": "red"}, "has no option 'colour'; it has card, path"),
+        ("simulated", {"path": "square"}, "path = 'square' is none of rest"),
+        ("simulated", {"grip": "glue"}, "grip = 'glue' is none of"),
+        ("simulated", {"depth": "deep"}, "could not convert"),
+        ("simulated", {"card": "hammer"}, "no device card 'hammer'"),
+        ("spacemouse", {"speed": "-1"}, "speed = -1.0 must be a finite number above 0"),
+        ("force-dimension", {"index": "one"}, "index = 'one' is not a whole number"),
+    ],
+)
+def test_a_name_or_option_that_is_none_is_a_sentence(name, options, text):
+    with pytest.raises(DeviceError, match=text):
+        make(name, options)
+
+
+def test_a_journal_keeps_the_newest_rows(tmp_path):
+    journal = Journal.make(tmp_path / "journal")
+    other = Journal(journal.path)
+    for k in range(5):
+        journal.note(READ if k % 2 else WRITTEN, k, np.array((k, 0.0, 0.0)), NO_WRENCH)
+    assert other.rows()["t"].tolist() == [0, 1, 2, 3, 4] and other.rows(2, READ)["t"].tolist() == [3]
+    journal._header["count"][0] = ROWS + 5
+    assert len(other.rows()) == ROWS - 1
