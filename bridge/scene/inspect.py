@@ -734,7 +734,7 @@ def _inspect_configuration(path: Path, resolve: bool) -> InspectReport:
         "damping": float(assembly.settings["damping"][0]),
         "travel_per_tick": travel,
     }
-    stability = []
+    stability: list[StabilityReport] = []
     if not assembly.card.input_only:
         stability, found = _stability(assembly.card, assembly.settings[0])
         facts["passive_in_any_hand_below"] = found.passive
