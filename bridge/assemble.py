@@ -18,6 +18,7 @@ from bridge.scene.robots import Robot, read_robot
 from bridge.scene.sources import Source
 from bridge.start import BOUND_SHARE, Start, Trouble, overlapping
 from haptics.cards import DeviceCard, load_card
+from haptics.certified import certified_stiffness
 from haptics.pattern import PATTERNS, SMOOTH
 from haptics.regions import REGIONS, make_region, set_regions
 from haptics.settings import make_settings
@@ -213,6 +214,7 @@ def assemble(
             taken = [name for name, room in rooms.items() if room.any()]
             why = f"to leave room for {' and '.join(taken)} under" if taken else "by"
             notes.append(f"coupling {what} {wanted:g} {unit} was capped at {given:g} {why} the card of {card.name!r}")
+    notes += _beyond_certified(config, card, settings)
     return Assembly(
         config=config,
         card=card,
@@ -395,6 +397,25 @@ def _effects(config: Config, settings: np.ndarray, source: str) -> dict[Surface,
     except ValueError as error:
         raise ConfigError(source, [f"scene.region{error}"]) from None
     return ids
+
+
+def _beyond_certified(config: Config, card: DeviceCard, settings: np.ndarray) -> list[str]:
+    """A note where the stiffness is above what the card's rows say is stable with nobody's hand on the device."""
+    stiffness, late = float(settings["stiffness"][0]), int(config.rates.clocking == "free")
+    limit = certified_stiffness(
+        card.certified,
+        float(settings["damping"][0]),
+        hand="none",
+        delay_ticks=late,
+        passivity=config.coupling.passivity,
+        rate=config.rates.tick_hz,
+    )
+    if limit is None or stiffness <= limit:
+        return []
+    return [
+        f"coupling stiffness {stiffness:g} N/m is above the {limit:g} N/m up to which the card of {card.name!r} is "
+        f"certified with no hand on the device, at {config.rates.clocking} clocking: keep it in hand, or go down"
+    ]
 
 
 def _distances(config: Config, diagonal: float, source: str) -> dict[str, float]:

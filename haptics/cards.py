@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from haptics.certified import CertifiedRow, read_rows
 from haptics.degrees import DRIVEN, SENSED
 from haptics.toml_text import parse_toml
 
@@ -87,6 +88,8 @@ class DeviceCard:
     """N (for the simulated hand)."""
     resolution: float | None = None
     """m, encoder step at the handle (for the simulated hand)."""
+    certified: tuple[CertifiedRow, ...] = ()
+    """Limits of stable stiffness, as `hapticd certify` finds them."""
 
     @property
     def renders_torque(self) -> bool:
@@ -100,7 +103,10 @@ class DeviceCard:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the known entries as plain values, for a JSON or msgpack message."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        known = {key: value for key, value in asdict(self).items() if value is not None and key != "certified"}
+        if self.certified:
+            known["certified"] = [row.to_dict() for row in self.certified]
+        return known
 
 
 _TEXTS = {"name", "model", "source", "conditions"}
@@ -117,7 +123,12 @@ def card_names(directory: Path | None = None) -> list[str]:
 
 
 def load_card(name_or_path: str | os.PathLike[str], base_directory: str | os.PathLike[str] | None = None) -> DeviceCard:
-    """Load a card by path or by name.
+    """Load a card by path or by name, see :func:`card_path`. Raises CardError."""
+    return _read(card_path(name_or_path, base_directory))
+
+
+def card_path(name_or_path: str | os.PathLike[str], base_directory: str | os.PathLike[str] | None = None) -> Path:
+    """Where a card is.
 
     Looked for, in this order: the path itself (relative to ``base_directory`` when given); ``NAME.toml`` in
     ``configs/devices`` and ``devices`` beside the configuration; ``NAME.toml`` among the project's own cards. A name is
@@ -129,14 +140,14 @@ def load_card(name_or_path: str | os.PathLike[str], base_directory: str | os.Pat
         path = base / text
         if not path.is_file():
             raise CardError(f"{path}: no such device card")
-        return _read(path)
+        return path
     directories = [CARD_DIRECTORY]
     if base_directory is not None:
         directories = [base / "configs" / "devices", base / "devices", *directories]
     for directory in directories:
         path = directory / f"{text}.toml"
         if path.is_file():
-            return _read(path)
+            return path
     known = card_names()
     raise CardError(f"no device card {text!r}{_hint(text, known)}; known cards: {', '.join(known) or 'none'}")
 
@@ -152,8 +163,15 @@ def card_from_dict(values: dict[str, Any], where: str = "device card") -> Device
             if field.default is MISSING:
                 raise CardError(f"{where}: key {key!r} is missing; {_wanted(key)} is needed")
             continue
-        _check(where, key, values[key])
-    card = DeviceCard(**{key: _typed(key, value) for key, value in values.items()})
+        if key != "certified":
+            _check(where, key, values[key])
+    try:
+        rows = read_rows(where, values.get("certified", ()))
+    except ValueError as error:
+        raise CardError(str(error)) from None
+    card = DeviceCard(
+        certified=rows, **{key: _typed(key, value) for key, value in values.items() if key != "certified"}
+    )
     wrong = _inconsistency(card)
     if wrong is not None:
         raise CardError(f"{where}: {wrong}")
@@ -176,6 +194,8 @@ def _inconsistency(card: DeviceCard) -> str | None:
         for key in _DRIVEN_ONLY:
             if getattr(card, key) is not None:
                 return f"{key} = {getattr(card, key):g} needs actuated = 3 or more: with 0 the device is input only"
+        if card.certified:
+            return "certified rows need actuated = 3 or more: with 0 the device is input only"
     elif card.force_max is None:
         return f"key 'force_max' is missing; {_wanted('force_max')} is needed, unless actuated = 0"
     if card.actuated > card.sensed:

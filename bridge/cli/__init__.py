@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import typer
 
-from bridge.cli import adapters, collision, hands, keys, logs, machine, running
+from bridge.cli import adapters, certify, collision, hands, keys, logs, machine, running
 from bridge.cli.errors import guarded
 
 RUN = "Run and feel"
@@ -36,6 +36,7 @@ COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
     "Scene and machine": {
         "inspect": machine.inspect,
         "ccd": collision.ccd,
+        "certify": certify.certify,
         "schema": machine.schema,
         "doctor": machine.doctor,
         "compile": machine.compile_kernels,

@@ -13,6 +13,7 @@ MODULES = (
     "loop",
     "wire",
     "feel",
+    "stability",
     "reexec",
     "faults",
     "fuzz",

@@ -1,0 +1,131 @@
+"""``hapticd certify``: how stiff a device may be rendered."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bridge.cli.errors import fail
+from bridge.cli.options import Json
+from bridge.cli.printing import print_json
+from bridge.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from haptics.cards import DeviceCard
+
+
+def _cards(incomplete: str) -> list[str]:
+    from haptics.cards import card_names
+
+    return [name for name in card_names() if name.startswith(incomplete)]
+
+
+def certify(
+    card: Annotated[
+        str | None,
+        typer.Argument(metavar="CARD", help="Device card: its name, or a TOML file.", autocompletion=_cards),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All cards that come with hapticd.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the rows into the card's file.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with the rows in the card; exit code 10 when one differs.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="Only show the rows that the card has, as Markdown.")] = False,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw the plane of damping and stiffness as a PNG.")
+    ] = None,
+    rate: Annotated[float, typer.Option("--rate", min=10.0, max=10000.0, help="Of the tick, Hz.")] = 1000.0,
+    delay: Annotated[
+        list[int],
+        typer.Option(
+            "--delay", min=0, max=100, help="Ticks by which a wrench reaches the motors late; as many as wanted."
+        ),
+    ] = [0, 1],  # noqa: B006  it never changes
+    as_json: Json = False,
+) -> int:
+    """Find the largest stable stiffness of a device, by hand, scene and damping, with and without passivity controller.
+
+    The daemon's own tick runs against a simulated hand at the mechanism that the card describes, faster than real time:
+    held, held lightly and by nobody, pressed against a wall and held between two. What is found is the same each time.
+
+    Examples:
+
+        hapticd certify touch
+
+        hapticd certify devices/mine.toml --write --picture mine.png
+
+        hapticd certify --all --check
+    """
+    from bridge import card_rows as files
+    from haptics.cards import card_names, card_path, load_card
+
+    if (card is None) == (not every):
+        fail("name one device card, or give --all", ExitCode.USAGE)
+    if every and picture is not None:
+        fail("--picture shows one card; name it instead of --all", ExitCode.USAGE)
+    if show and (write or check):
+        fail("--show finds no rows that --write or --check could take", ExitCode.USAGE)
+    names = card_names() if card is None else [card]
+    paths = [card_path(name) for name in names]
+    cards = [load_card(path.resolve().as_posix()) for path in paths]
+    idle = [each for each in cards if each.input_only]
+    told = [f"{each.name}: input only, so there is nothing to certify: it renders no force" for each in idle]
+    driven = [(path, each) for path, each in zip(paths, cards, strict=True) if not each.input_only]
+    if show:
+        if as_json:
+            print_json({each.name: [row.to_dict() for row in each.certified] for _, each in driven})
+        else:
+            print("\n".join(files.markdown(each for _, each in driven)))
+        return ExitCode.OK
+    if not driven:
+        if as_json:
+            print_json({each.name: {"rows": [], "note": note} for each, note in zip(idle, told, strict=True)})
+        else:
+            print("\n".join(told))
+        return ExitCode.OK
+
+    rows = _find([each for _, each in driven], rate, tuple(delay), quiet=as_json)
+    wrong: list[str] = []
+    result: dict[str, Any] = {}
+    for (path, each), found in zip(driven, rows, strict=True):
+        if not as_json:
+            print("\n".join(files.lines(each, found)))
+        differs = files.differences(each, found) if check else []
+        wrong += differs
+        if write:
+            files.write_rows(path, found)
+        result[each.name] = {
+            "stiffness_max": each.stiffness_max,
+            "damping_max": each.damping_max,
+            "rows": [row.to_dict() for row in found],
+            "differences": differs,
+        }
+    if picture is not None:
+        from bridge.certify_picture import draw
+
+        draw(driven[0][1], rows[0], picture)
+    if as_json:
+        print_json(result)
+    else:
+        print("\n".join([*told, *wrong]), end="\n" if told or wrong else "")
+    return ExitCode.DIFFERENT if wrong else ExitCode.OK
+
+
+def _find(cards: "list[DeviceCard]", rate: float, delays: tuple[int, ...], quiet: bool) -> list[Any]:
+    """The rows of each card, by simulation."""
+    from bridge.compilation import is_cold
+    from bridge.daemon import warm_kernels
+    from bridge.progress import Progress
+    from haptics.certify import Conditions, certify
+
+    if is_cold():
+        warm_kernels(quiet=quiet)
+    rows = []
+    with Progress(quiet=quiet) as progress:
+        for number, card in enumerate(cards):
+
+            def step(what: str, done: int, of: int, number: int = number) -> None:
+                progress(what, number * of + done, len(cards) * of)
+
+            rows.append(certify(card, Conditions(rate, delays), progress=step))
+    return rows
