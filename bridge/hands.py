@@ -20,6 +20,7 @@ import numpy as np
 from bridge.client import Client, HapticdError, NoReplyError, Question
 from bridge.motions import NO_WRENCH, Motion, SceneView, make_motion
 from bridge.wire import Render
+from haptics.hands import HandPose
 from haptics.states import EngagementState, Reason
 
 MOST_PERIODS = 4
@@ -31,6 +32,9 @@ HOLD_AGAIN_NS = 200_000_000
 ENGAGE_TIMEOUT_S = 5.0
 LEAVE_TIMEOUT_S = 1.0
 
+Watch = Callable[[Client, HandPose, Render], bool]
+"""Gets the client, the pose that was sent last and the newest render in each period; False ends the motion."""
+
 _AT_REST = (EngagementState.IDLE, EngagementState.FAULT)
 _NOT_YET = ("too_far", "wrong_state")
 """Refusals of `arm` after which a later attempt may succeed."""
@@ -41,7 +45,8 @@ class HandReport:
     """What a hand saw while it ran."""
 
     ended: str = "finished"
-    """Why: ``finished``, ``duration``, ``interrupted``, or a sentence when the daemon took the forces away."""
+    """Why: ``finished``, ``duration``, ``interrupted``, ``watch`` (whoever looked on ended it), or a sentence when the
+    daemon took the forces away."""
     ok: bool = True
     """Whether it was the hand that ended."""
     seconds: float = 0.0
@@ -109,8 +114,11 @@ def _quiet_collector() -> Iterator[None]:
 class _Run:
     """The loop of one hand: engage, move, leave."""
 
-    def __init__(self, client: Client, motion: Motion, paced: bool, on_line: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, client: Client, motion: Motion, paced: bool, on_line: Callable[[str], None] | None, watch: Watch | None
+    ) -> None:
         self._client = client
+        self._watch = watch
         self._motion = motion
         self._paced = paced
         self._on_line = on_line
@@ -146,7 +154,9 @@ class _Run:
     def _exchange(self) -> Render:
         client = self._client
         before = time.monotonic_ns()
-        render = client.exchange(self._pose.position, self._pose.orientation, deadman=True, t_sample=before)
+        render = client.exchange(
+            self._pose.position, self._pose.orientation, deadman=getattr(self._motion, "held", True), t_sample=before
+        )
         self.report.samples += 1
         if client.triggered:
             self._answers.append(time.monotonic_ns() - before)
@@ -225,6 +235,9 @@ class _Run:
                 self.report.ok = False
                 self.report.ended = f"the daemon took the forces away: {self._last_transition}"
                 return
+            if self._watch is not None and not self._watch(self._client, self._pose, render):
+                self.report.ended = "watch"
+                return
             if stop.is_set():
                 self.report.ended = "interrupted"
                 return
@@ -295,6 +308,7 @@ def run_hand(
     paced: bool = True,
     on_line: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
+    watch: Watch | None = None,
     **options: Any,
 ) -> HandReport:
     """Be the owner of a daemon with a hand until its motion ends; returns what it saw.
@@ -305,6 +319,7 @@ def run_hand(
     (a triggered daemon may also be driven as fast as it goes). ``on_line`` gets a one-line summary twice a second.
     ``stop``, SIGINT and SIGTERM end it cleanly: forces ramp down, the lease goes back. Forces that the daemon dropped
     only because this client was held up (SAMPLE_STALE) are asked for again; any other loss of forces ends the run.
+    ``watch`` looks on while it moves, and may end it.
     Raises HapticdError, RecordingError or ValueError before forces are on.
     """
     asked = stop if stop is not None else threading.Event()
@@ -316,7 +331,7 @@ def run_hand(
             raise ValueError(f"a finished motion takes no options ({', '.join(options)})")
         else:
             motion = hand
-        run = _Run(client, motion, paced, on_line)
+        run = _Run(client, motion, paced, on_line, watch)
         with _interruptible(asked), _quiet_collector():
             try:
                 if run.engage(reanchor, asked):

@@ -1,5 +1,6 @@
 """``hapticd certify``: how stiff a device may be rendered."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,20 @@ from bridge.cli.printing import print_json
 from bridge.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from bridge.client import Client
+    from bridge.motions import Motion
     from haptics.cards import DeviceCard
+
+
+PRESS = 0.003
+"""m behind the surface where the hand of a rehearsal wants to be, scene."""
+
+
+class GripName(StrEnum):
+    """Who can press: with nobody's hand on it nothing does."""
+
+    held = "held"
+    light = "light"
 
 
 def _cards(incomplete: str) -> list[str]:
@@ -41,12 +55,25 @@ def certify(
             "--delay", min=0, max=100, help="Ticks by which a wrench reaches the motors late; as many as wanted."
         ),
     ] = [0, 1],  # noqa: B006  it never changes
+    daemon: Annotated[
+        str | None,
+        typer.Option("--daemon", help="Rehearse at this running daemon: its stiffness is raised until it shakes."),
+    ] = None,
+    hand: Annotated[GripName, typer.Option("--hand", help="--daemon: how the device is held.")] = GripName.held,
+    highest: Annotated[float | None, typer.Option("--to", help="--daemon: up to this stiffness, N/m.")] = None,
+    damping: Annotated[float | None, typer.Option("--damping", help="--daemon: of the coupling, N·s/m.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="--daemon: yes, it may shake.")] = False,
     as_json: Json = False,
 ) -> int:
     """Find the largest stable stiffness of a device, by hand, scene and damping, with and without passivity controller.
 
     The daemon's own tick runs against a simulated hand at the mechanism that the card describes, faster than real time:
     held, held lightly and by nobody, pressed against a wall and held between two. What is found is the same each time.
+
+    With --daemon the hand presses the card's mechanism onto the surface under the tool of a running daemon, in real
+    time and over the wire, and the stiffness goes up by 12 % every half second, until the device oscillates, its energy
+    is above the floor, or the daemon's limit is reached. The daemon must require a deadman. For a device of your own,
+    `bridge.certify_device.measure` does the same with its adapter.
 
     Examples:
 
@@ -55,12 +82,20 @@ def certify(
         hapticd certify devices/mine.toml --write --picture mine.png
 
         hapticd certify --all --check
+
+        hapticd certify simulated --daemon default --hand light --yes
     """
     from bridge import card_rows as files
     from haptics.cards import card_names, card_path, load_card
 
     if (card is None) == (not every):
         fail("name one device card, or give --all", ExitCode.USAGE)
+    if daemon is not None:
+        if card is None or write or check or show or picture is not None:
+            fail("--daemon takes a card, and none of --all, --write, --check, --show and --picture", ExitCode.USAGE)
+        if not yes:
+            fail("the device may begin to shake before the stiffness goes back: say --yes for that", ExitCode.USAGE)
+        return _rehearse(load_card(card), daemon, hand, highest, damping, as_json)
     if every and picture is not None:
         fail("--picture shows one card; name it instead of --all", ExitCode.USAGE)
     if show and (write or check):
@@ -109,6 +144,36 @@ def certify(
     else:
         print("\n".join([*told, *wrong]), end="\n" if told or wrong else "")
     return ExitCode.DIFFERENT if wrong else ExitCode.OK
+
+
+def _rehearse(
+    card: "DeviceCard", daemon: str, hand: GripName, highest: float | None, damping: float | None, as_json: bool
+) -> ExitCode:
+    """A sweep at a running daemon with the card's mechanism; exit code 9 when the daemon ended it."""
+    from bridge.certify_device import ENDS, measure
+    from bridge.motions import SceneView, make_motion
+    from haptics.hands import DeviceDynamics
+
+    device = DeviceDynamics.from_card(card)
+
+    def pressing(client: "Client") -> "Motion":
+        view = SceneView.of(client, daemon)
+        return make_motion("sim", view, path="circle", radius=1e-4, depth=PRESS, grip=hand.value, device=device)
+
+    done = measure(
+        pressing,
+        hand=hand.value,
+        daemon=daemon,
+        damping=damping,
+        last=highest,
+        resolution=device.resolution,
+        on_stage=None if as_json else lambda stiffness: print(f"  {stiffness:.0f} N/m", flush=True),
+    )
+    if as_json:
+        print_json({"row": done.row.to_dict(), "ended": done.ended, "energy_J": done.energy})
+    else:
+        print(f"{card.name}, {hand.value}: quiet up to {done.row.stiffness_limit[0]:.0f} N/m; {done.ended}")
+    return ExitCode.OK if done.ended in ENDS else ExitCode.REFUSED
 
 
 def _find(cards: "list[DeviceCard]", rate: float, delays: tuple[int, ...], quiet: bool) -> list[Any]:

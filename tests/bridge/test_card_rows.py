@@ -7,7 +7,7 @@ import pytest
 
 from bridge.card_rows import differences, markdown, with_rows, write_rows
 from haptics.cards import CARD_DIRECTORY, CardError, card_names, load_card
-from haptics.certified import CertifiedRow
+from haptics.certified import CertifiedRow, certified_stiffness
 
 ROWS = tuple(
     CertifiedRow("simulated", "none", scene, on, 1000.0, 1, (0.0, 1.0, 10.0), (891.0, 1330.0, 100000.0))
@@ -88,6 +88,16 @@ def test_every_driven_card_ships_rows():
         card = load_card(name)
         keys = {row.key for row in card.certified if row.by == "simulated"}
         assert len(keys) == (0 if card.input_only else 24), name
+
+
+def test_published_stiffness_is_stable_in_a_hand():
+    """It is said to hold for a hand: without delay it does without the controller too, a tick late with it."""
+    stated = [card for card in map(load_card, card_names()) if card.stiffness_max is not None]
+    assert len(stated) >= 12
+    for card in stated:
+        for delay, on in ((0, False), (0, True), (1, True)):
+            limit = certified_stiffness(card.certified, 1.0, hand="held", delay_ticks=delay, passivity=on)
+            assert card.stiffness_max <= limit <= 100.0 * card.stiffness_max, card.name
 
 
 def test_the_page_has_the_table_of_the_cards():

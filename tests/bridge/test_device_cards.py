@@ -50,6 +50,15 @@ def test_an_input_device_refuses_gains(name, line):
     assembled(name, "[coupling]\nramp_up_ms = 100.0")
 
 
+def test_stiffness_beyond_what_is_certified_with_no_hand_is_noted():
+    """By free clocking the wrench is a tick late: the omega.6 is not certified for its own 5000 N/m then."""
+    for clocking, stiffness, noted in (("free", 5000.0, 1), ("free", 400.0, 0), ("triggered", 5000.0, 0)):
+        notes = assembled("omega6", f"[coupling]\nstiffness = {stiffness}\n[rates]\nclocking = '{clocking}'").notes
+        assert sum("certified with no hand on the device" in note for note in notes) == noted
+        if noted:
+            assert any("5000 N/m is above the 1500 N/m up to which the card of 'omega6'" in note for note in notes)
+
+
 def test_a_virtual_sphere_lowers_the_stiffness_and_says_so():
     assembly = assembled("touch", "[coupling]\nstiffness = 400.0\nvirtual_sphere = 1.0\nsphere_radius = 0.05")
     assert assembly.settings["stiffness"][0] == assembly.settings["stiffness_max"][0] == 200.0
