@@ -13,7 +13,7 @@ import socket as sockets
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def facts_of(assembly: Any, name: str, endpoints: Mapping[str, str]) -> Facts:
         hold_after_ms=config["safety"]["hold_after_ms"],
         stale_after_ms=config["safety"]["stale_after_ms"],
         limits={key: float(settings[key]) for key in (*limits, "stiffness", "damping", "engage_distance")},
-        card=json.loads(json.dumps(asdict(assembly.card), default=str)),
+        card=json.loads(json.dumps(asdict(replace(assembly.card, certified=())), default=str)),
         scene={
             "name": config["scene"]["name"],
             "bodies": [

@@ -61,8 +61,8 @@ DAMPING = 1.0
 UNLIMITED = 1e6
 """N: force limit of a sweep. A saturated spring is softer, and would pass for a stable one."""
 
-
 MECHANISM = ("damping_max", "speed_max", "mass", "viscous_friction", "coulomb_friction", "resolution")
+"""Keys of a card that a limit depends on: the controller damps by the card's largest damping."""
 
 
 def stiffness_step(index: int) -> float:
@@ -104,7 +104,7 @@ def mechanism(card: DeviceCard) -> DeviceCard:
         source="",
         conditions="",
         force_max=UNLIMITED,
-        **{name: getattr(card, name) for name in MECHANISM},
+        **{key: getattr(card, key) for key in MECHANISM},
     )
 
 

@@ -119,7 +119,7 @@ def certify(
             print("\n".join(told))
         return ExitCode.OK
 
-    rows = _find([each for _, each in driven], rate, tuple(delay), quiet=as_json)
+    rows = _find([each for _, each in driven], rate, tuple(dict.fromkeys(delay)), quiet=as_json)
     wrong: list[str] = []
     result: dict[str, Any] = {}
     for (path, each), found in zip(driven, rows, strict=True):

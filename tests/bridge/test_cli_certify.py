@@ -39,7 +39,7 @@ def test_the_command_writes_and_checks(tmp_path):
         (["touch", "--all"], 2, "name one device card, or give --all"),
         (["--all", "--picture", "x.png"], 2, "--picture shows one card"),
         (["touch", "--show", "--check"], 2, "--show finds no rows"),
-        (["touch", "--daemon", "x"], 2, "the device may begin to shake before the stiffness goes back: say --yes for that"),
+        (["touch", "--daemon", "x"], 2, "the device may begin to shake before the stiffness goes back: say --yes"),
         (["touch", "--daemon", "x", "--check", "--yes"], 2, "--daemon takes a card, and none of --all, --write"),
         (["touch", "--daemon", "x", "--yes"], 8, "x"),
         (["tuoch"], 3, "no device card 'tuoch' (did you mean 'touch'?)"),
