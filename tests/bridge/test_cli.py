@@ -24,6 +24,7 @@ COMMANDS = [
     ["snapshot"],
     ["inspect"],
     ["ccd"],
+    ["certify"],
     ["keys", "server"],
     ["keys", "client"],
     ["keys", "allow"],
