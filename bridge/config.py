@@ -445,6 +445,12 @@ class Coupling(Section):
     """N·s/m at the device"""
     rotational_stiffness: NonNegative = 0.5
     """N·m/rad at the device, felt with a tool that has `mesh` or `primitive`; capped by the card"""
+    law: Literal["spring", "damped"] = "spring"
+    """`spring`: the damper acts along the spring and within it; `damped`: always, on the device's velocity"""
+    world_stiffness: Positive | None = None
+    """N/m at the device, of the spring that pulls the tool; that of the hand when left out"""
+    world_damping: NonNegative | None = None
+    """N·s/m at the device, of that spring's damper (a tool with `mass`); that of the hand when left out"""
     stiffness_fraction: Share | None = None
     """In place of `stiffness`: share of the card's `stiffness_max`"""
     damping_fraction: Share | None = None
