@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bridge.config import ROUNDED, Body, Config, ConfigError, Shape, Surface
+from bridge.config import FRACTIONS, ROUNDED, Body, Config, ConfigError, Coupling, Shape, Surface
 from bridge.movers import check_apart, check_velocities, free_inertia, rest_speed, tool_inertia
 from bridge.scene.cache import PreparedMesh, prepare
 from bridge.scene.errors import SceneError
@@ -39,7 +39,7 @@ LEAST_ARM = 0.01
 KINDS = {"static": STATIC, "held": HELD, "free": FREE, "kinematic": KINEMATIC}
 """Of bodies, by what the configuration calls their motion."""
 
-GAINS = ("stiffness", "damping", "rotational_stiffness", "virtual_sphere", "sphere_radius")
+GAINS = (*FRACTIONS, *(f"{key}_fraction" for key in FRACTIONS), "virtual_sphere", "sphere_radius")
 """Keys of the coupling that are about what a hand feels."""
 
 TOOL = "[tool]"
@@ -207,7 +207,7 @@ def assemble(
     for key in ("units", "passes", "sweeps", "visits"):
         budget[key] = getattr(config.budget, key)
     for key, unit in (("stiffness", "N/m"), ("damping", "N·s/m"), ("rotational_stiffness", "N·m/rad")):
-        wanted, given = getattr(config.coupling, key), float(settings[key][0])
+        wanted, given = _gain(config.coupling, card, key, source), float(settings[key][0])
         if given < wanted:
             what = key.replace("_", " ")
             rooms = {"the virtual sphere": settings["sphere"], "reliefs of surfaces": settings["surfaces"]["height"]}
@@ -330,15 +330,17 @@ def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
             source,
             [f"coupling.{asked[0]}: must be left out, as the device card {card.name!r} is input only: nothing is felt"],
         )
+    gains = {key: _gain(coupling, card, key, source) for key in FRACTIONS}
     try:
         return make_settings(
             card,
             tick_hz=config.rates.tick_hz,
-            stiffness=coupling.stiffness,
-            damping=coupling.damping,
-            rotational_stiffness=coupling.rotational_stiffness,
+            **gains,
             virtual_sphere=coupling.virtual_sphere,
             sphere_radius=coupling.sphere_radius,
+            law=coupling.law,
+            world_stiffness=coupling.world_stiffness,
+            world_damping=coupling.world_damping,
             passivity=coupling.passivity,
             rate_adaptation=coupling.rate_adaptation,
             scale=workspace.scale,
@@ -416,6 +418,23 @@ def _beyond_certified(config: Config, card: DeviceCard, settings: np.ndarray) ->
         f"coupling stiffness {stiffness:g} N/m is above the {limit:g} N/m up to which the card of {card.name!r} is "
         f"certified with no hand on the device, at {config.rates.clocking} clocking: keep it in hand, or go down"
     ]
+
+
+def _gain(coupling: Coupling, card: DeviceCard, key: str, source: str) -> float:
+    """A gain in SI, where it is given as a share of what the card allows as well."""
+    share = getattr(coupling, f"{key}_fraction")
+    if share is None:
+        return float(getattr(coupling, key))
+    largest = getattr(card, f"{key}_max")
+    if largest is None:
+        raise ConfigError(
+            source,
+            [
+                f"coupling.{key}_fraction: the device card {card.name!r} has no {key}_max to take {share:g} of; "
+                f"give {key} in SI units"
+            ],
+        )
+    return float(share * largest)
 
 
 def _distances(config: Config, diagonal: float, source: str) -> dict[str, float]:

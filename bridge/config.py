@@ -430,6 +430,12 @@ class Tool(Shape):
         return self.mesh is not None or self.primitive is not None
 
 
+FRACTIONS = ("stiffness", "damping", "rotational_stiffness")
+"""Gains that may be given as a share of the card's `..._max`, by a key `..._fraction`."""
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
 class Coupling(Section):
     """The spring and damper between the hand and the tool."""
 
@@ -439,6 +445,18 @@ class Coupling(Section):
     """N·s/m at the device"""
     rotational_stiffness: NonNegative = 0.5
     """N·m/rad at the device, felt with a tool that has `mesh` or `primitive`; capped by the card"""
+    law: Literal["spring", "damped"] = "spring"
+    """`spring`: the damper acts along the spring and within it; `damped`: always, on the device's velocity"""
+    world_stiffness: Positive | None = None
+    """N/m at the device, of the spring that pulls the tool; that of the hand when left out"""
+    world_damping: NonNegative | None = None
+    """N·s/m at the device, of that spring's damper (a tool with `mass`); that of the hand when left out"""
+    stiffness_fraction: Share | None = None
+    """In place of `stiffness`: share of the card's `stiffness_max`"""
+    damping_fraction: Share | None = None
+    """In place of `damping`: share of the card's `damping_max`"""
+    rotational_stiffness_fraction: Share | None = None
+    """In place of `rotational_stiffness`: share of the card's `rotational_stiffness_max`"""
     virtual_sphere: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the torque that a device without torque shows as a force on a virtual sphere; 0: off"""
     sphere_radius: Positive = 0.05
@@ -457,6 +475,14 @@ class Coupling(Section):
     """Window of the velocity estimate when samples carry no twist"""
     valid_for_ms: Positive = 10.0
     """How long a client may use a rendered impedance"""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for key in FRACTIONS:
+            share = getattr(self, f"{key}_fraction")
+            if share is not None and key in self.model_fields_set:
+                raise _wrong(f"{key}_fraction", share, f"and `{key}` say the same; give one of them")
+        return self
 
 
 class Workspace(Section):

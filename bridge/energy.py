@@ -43,7 +43,8 @@ def spring_change(model: Model, settings: np.void, output: np.ndarray) -> np.nda
     settings: SETTINGS row; output: (n,) OUTPUT. The force does its work on the goal's way with its value at the end of
     the tick. Of what turns the goal goes first, the tool after it.
     """
-    pull = float(settings["stiffness"] / settings["scale"])
+    stiffness = settings["world_stiffness"] if settings["world_stiffness"] > 0.0 else settings["stiffness"]
+    pull = float(stiffness / settings["scale"])
     twist = max(float(settings["rotational_stiffness"] * settings["scale"]), float(model.world[0]["turning"]) * pull)
     goal = output["device_position"]
     stretch = goal - output["proxy_position"]

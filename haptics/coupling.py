@@ -8,6 +8,9 @@ limits). The damper acts along the stretch only. Held within the spring's force 
 wall is not sticky), it fades in from zero at touch-down, and it does nothing while the tool follows freely (d = 0).
 The stretch includes the tangential part that friction holds back, and so does the force.
 
+The damped law is for who wants a calmer hand (Redon 2002, 6.5): ``force = K d - B v_image``, in all directions and
+always, within slew limit and saturation only. It drags in free motion, by B newtons per m/s, and walls hold a little.
+
 The tip's force on its lever about the coupling point makes the torque. A tool mesh, which surfaces keep from turning
 too, adds a rotational spring between its orientation and the image's: a torque of K_r times the angle about the axis of
 the turn from the image to the tool (the logarithm of the rotation), which is the spring that the mechanics balance. At
@@ -141,16 +144,17 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     size = length(stretch)
     stiffness = touch.stiffness * touch.rate_share
     spring = scaled(stretch, stiffness)
-    # The damper as a share of the spring's force.
-    share = 0.0
+    drag = (0.0, 0.0, 0.0)
     damping = 0.0
-    if size > 0.0:
+    if settings.damped != 0:
+        drag = scaled(vector_to_device(settings, velocity), -fresh * touch.damping / touch.scale)
+    elif size > 0.0:
         relative = vector_to_device(settings, subtract(tool, velocity))
         rate = (relative[0] * stretch[0] + relative[1] * stretch[1] + relative[2] * stretch[2]) / (size * touch.scale)
-        share = fresh * damper(stiffness, touch.damping, size, rate) / (stiffness * size)
-    force = scaled(spring, 1.0 + share)
+        drag = scaled(stretch, fresh * damper(stiffness, touch.damping, size, rate) / size)
+    force = add(spring, drag)
     blocked = held_back(world, output.report)
-    if blocked:
+    if blocked or settings.damped != 0:
         damping = fresh * touch.damping
     torque = (0.0, 0.0, 0.0)
     springing = (0.0, 0.0, 0.0)
@@ -159,13 +163,14 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         # Work at the device counts device metres, so the lever is divided by the scale like every length.
         orientation = quaternion(touch.goal.goal_orientation)
         lever = scaled(tip_lever(world, orientation), 1.0 / touch.scale)
-        levered = cross(lever, rotate(quaternion(settings.workspace_orientation), spring))
+        frame = quaternion(settings.workspace_orientation)
+        sprung, levered = cross(lever, rotate(frame, spring)), cross(lever, rotate(frame, force))
         back = (0.0, 0.0, 0.0)
         if world.tool_mesh_id >= 0:
             back = turning_back(proxy, settings, touch)
         turned = quaternion(touch.device_orientation)
-        springing = scaled(torque_to_device(settings, touch, add(levered, back)), fresh)
-        torque = scaled(torque_to_device(settings, touch, add(scaled(levered, 1.0 + share), back)), fresh)
+        springing = scaled(torque_to_device(settings, touch, add(sprung, back)), fresh)
+        torque = scaled(torque_to_device(settings, touch, add(levered, back)), fresh)
         if settings.torque_free == 0:
             springing = driven_torque(settings, turned, springing)
             torque = driven_torque(settings, turned, torque)
@@ -188,6 +193,8 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     put_vector(output.render_position, position_to_device(settings, touch, tool_position(world, proxy)))
     put_quaternion(output.render_orientation, orientation_to_device(settings, touch, quaternion(proxy.orientation)))
     moving = scaled(vector_to_device(settings, tool), 1.0 / touch.scale)
+    if settings.damped != 0:
+        moving = (0.0, 0.0, 0.0)
     turning = vector(touch.angular_velocity)
     if touch.clutched != 0:
         # The anchor follows the device, so in the device frame the standing tool moves with it.

@@ -20,6 +20,9 @@ SLEW_MARGIN = 1.5
 SLEW_SPEED = 0.5
 """m/s: fast contact of a hand; impacts above it are slew-limited on a device that can move faster."""
 
+LAWS = ("spring", "damped")
+"""Of the coupling, see :mod:`haptics.coupling`."""
+
 PASSIVITY_SHARE = 0.9
 """Of the largest damping of a device, what the passivity controller may add (SAI's choice)."""
 
@@ -62,6 +65,9 @@ def make_settings(
     engage_distance: float = 0.005,
     jump_margin: float = 0.005,
     require_deadman: bool = False,
+    law: str = "spring",
+    world_stiffness: float | None = None,
+    world_damping: float | None = None,
     passivity: bool = True,
     workspace_centre: Sequence[float] = (0.0, 0.0, 0.0),
     workspace_limits: Sequence[float] | None = None,
@@ -74,6 +80,9 @@ def make_settings(
     at what is asked for here, so that no client can go beyond what the author of the configuration chose.
     ``virtual_sphere`` is the gain, 0 (off) to 1, of the force that stands for a torque that a force-only device cannot
     render, and ``sphere_radius`` its lever in the scene, m (:mod:`haptics.sphere`).
+    ``law``: "spring" (the damper within the spring) or "damped" (always, on the device's velocity), see
+    :mod:`haptics.coupling`. ``world_stiffness`` (N/m) and ``world_damping`` (N·s/m), at the device, are those of the
+    spring that pulls the tool; without them they are what the hand feels, by SET_GAINS as well.
     ``passivity`` switches the controller of :mod:`haptics.passivity`, which may add a share of the damping that the
     card allows; for torques that on the lever by which the card's largest force makes its largest torque.
     ``rate_adaptation`` lets the stiffness fall with the rate of the samples (:mod:`haptics.rate`).
@@ -101,6 +110,12 @@ def make_settings(
             f"virtual_sphere = {virtual_sphere:g} needs a device that senses its orientation and renders force without "
             f"torque; the card of {card.name!r} says sensed = {card.sensed}, actuated = {card.actuated}"
         )
+    if law not in LAWS:
+        raise ValueError(f"law = {law!r} must be one of {', '.join(LAWS)}")
+    if world_stiffness is not None:
+        _positive("world_stiffness", world_stiffness, "N/m")
+    if world_damping is not None:
+        _not_negative("world_damping", world_damping, "N·s/m")
     _not_negative("tool_reach", tool_reach, "m")
     _finite("scale", scale, low=MIN_SCALE, high=MAX_SCALE, unit="scene metres per device metre")
     for name, value in (
@@ -194,6 +209,9 @@ def make_settings(
     # A torque is a force on a lever: it may change in the same proportion of its own limit.
     if card.force_max is not None:
         row["torque_slew"] = row["torque_max"] * row["force_slew"] / row["force_max"]
+    row["damped"] = int(law == "damped")
+    row["world_stiffness"] = 0.0 if world_stiffness is None else world_stiffness
+    row["world_damping"] = -1.0 if world_damping is None else world_damping
     row["passivity"] = int(passivity)
     row["rate_adaptation"] = int(rate_adaptation)
     row["passivity_damping"][0] = PASSIVITY_SHARE * row["damping_max"]

@@ -143,6 +143,10 @@ SETTINGS = np.dtype(
         ("workspace_half", "f8", 3),  # half the edges of the box that no sample may leave, margin included, m; 0: none
         ("workspace_reach", "f8"),  # radius of the workspace: at this distance from its centre drift is full, m
         ("drift", "f8"),  # of the map, as a share of the device's own speed; 0: off
+        ("world_stiffness", "f8"),  # of the spring that pulls the tool, N/m at the device; 0: the one that is felt
+        ("world_damping", "f8"),  # N·s/m at the device; below 0: the one that is felt
+        ("damped", "i4"),  # 1: the damper acts on the device's velocity always, 0: along the stretch within the spring
+        ("padding3", "i4"),
     ],
     align=True,
 )

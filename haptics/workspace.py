@@ -167,12 +167,17 @@ def map_device(world: Record, proxy: Record, settings: Record, touch: Record) ->
 def _pull(settings: Record, touch: Record) -> None:
     """Springs and dampers of the hand as the scene feels them: forces are the same, lengths are those of the scene.
 
+    Unless the world side has gains of its own, as in the coupling of Colgate, Stanley and Brown 1995, they are those
+    that the hand feels.
+
     The damper that turns has the ratio to the one that pulls that the springs have.
     """
     goal = touch.goal
-    goal.stiffness = touch.stiffness / touch.scale
+    stiffness = settings.world_stiffness if settings.world_stiffness > 0.0 else touch.stiffness
+    damping = settings.world_damping if settings.world_damping >= 0.0 else touch.damping
+    goal.stiffness = stiffness / touch.scale
     goal.rotational_stiffness = settings.rotational_stiffness * touch.scale
-    goal.damping = touch.damping / touch.scale
+    goal.damping = damping / touch.scale
     goal.rotational_damping = goal.damping * goal.rotational_stiffness / goal.stiffness
     velocity = turning = (0.0, 0.0, 0.0)
     if touch.clutched == 0:

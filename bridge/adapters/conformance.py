@@ -168,9 +168,7 @@ class Trial:
             self._start_daemon()
             control = self._endpoints()["control"]
             self._relay = Relay(f"ipc://{self._base}/relay", self._endpoints()["device"]).start()
-            (self._base / "endpoints.json").write_text(
-                json.dumps({"control": control, "device": self._relay.address})
-            )
+            (self._base / "endpoints.json").write_text(json.dumps({"control": control, "device": self._relay.address}))
         except BaseException:
             self.__exit__()
             raise

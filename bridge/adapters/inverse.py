@@ -90,9 +90,7 @@ class Inverse(Device):
         if time.monotonic_ns() - self._arrived > SILENCE_S * 1e9:
             raise DeviceError(f"the Haply Inverse service has said nothing for {SILENCE_S:g} s")
         twist = (*self._velocity, 0.0, 0.0, 0.0)
-        return Reading(
-            self._position, self._orientation, twist, self._buttons, t_ns=self._arrived, valid=self._valid
-        )
+        return Reading(self._position, self._orientation, twist, self._buttons, t_ns=self._arrived, valid=self._valid)
 
     def write(self, wrench: Wrench) -> None:
         """Send the force: the service forgets it with the next message."""

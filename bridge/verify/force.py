@@ -58,7 +58,10 @@ def _coupling(history: History) -> Certificate:
     # How old the newest good sample is stands in the log where it came in time; else the damper may have faded.
     fresh = (taken["fresh"] != 0) & (taken["sample"]["valid"] != 0) & (taken["age_ns"] <= settings["hold_after_ns"])
     fresh &= taken["sample"]["session"] == out["owner"]
-    ends = [unit * (spring + share * damped)[:, None] for share in (1.0, 0.0)]
+    drag = unit * damped[:, None]
+    if settings["damped"] != 0:
+        drag = -history.damping[rows][:, None] * workspace.inv().apply(out["device_velocity"]) / scale
+    ends = [unit * spring[:, None] + share * drag for share in (1.0, 0.0)]
     sphere, actuated = float(settings["sphere"]), int(settings["actuated"])
     if sphere > 0.0:
         # The force that stands for a torque fades with it, and then follows no line between two ends.

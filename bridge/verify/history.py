@@ -79,7 +79,8 @@ class History:
         self.shapes.append(shapes.of(int(self.world["tool_mesh_id"])) if self.has_mesh else Shape(np.zeros((1, 3, 3))))
         self._posed = self._posings(span.start)
         self.stiffness, self.damping, self.scale = (each[span] for each in gains_in_force(log.records, self.settings))
-        self.pull = np.where(self._posed_once(span), self.stiffness / self.scale, 0.0)
+        own = float(self.settings["world_stiffness"])
+        self.pull = np.where(self._posed_once(span), (own if own > 0.0 else self.stiffness) / self.scale, 0.0)
         """(n,) stiffness of the spring that pulls the tool, in the scene, N/m; 0: nobody has"""
         self._poses: dict[tuple[int, int], Pose] = {}
 

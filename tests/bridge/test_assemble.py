@@ -112,6 +112,20 @@ def test_budget_settings_and_card():
     assert any("was capped" in note for note in assembly.notes)
 
 
+def test_gains_may_be_shares_of_what_the_card_allows():
+    """Each by itself, the other in SI beside it; a share of a limit that the card does not tell is refused."""
+    text = box() + START + '[device]\ncard = "sigma7"\n[coupling]\n'
+    row = made(text + "stiffness_fraction = 0.25\ndamping = 2.0\nrotational_stiffness_fraction = 0.5\n").settings[0]
+    assert (row["stiffness"], row["damping"], row["rotational_stiffness"]) == (1000.0, 2.0, 0.5)
+    assembly = made(text + "damping_fraction = 0.1\n")
+    assert (assembly.settings["stiffness"][0], assembly.settings["damping"][0]) == (400.0, 3.0)
+    assert not any("capped" in note for note in assembly.notes)
+    with pytest.raises(ConfigError, match=r"rotational_stiffness_fraction: .* no rotational_stiffness_max"):
+        made(box() + START + "[coupling]\nrotational_stiffness_fraction = 0.5\n")
+    with pytest.raises(ConfigError, match=r"coupling.damping_fraction: must be left out.*input only"):
+        made(box() + START + '[device]\ncard = "mouse"\n[coupling]\ndamping_fraction = 0.5\n')
+
+
 def test_default_distances_are_shares_of_the_diagonal():
     eps = made(box(size="[3, 4, 12]") + "[tool]\nstart = [0, 0, 9]\n").eps
     assert eps == pytest.approx({"eps_alert": 13 * 8.8e-5, "eps_safety": 13 * 2e-4, "eps_break": 13 * 4.6e-4})

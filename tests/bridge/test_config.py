@@ -21,6 +21,13 @@ WRONG = [
     ("density = -3\n", "scene.body[0] ('a').density", "-3", "must be greater than 0"),
     ("[coupling]\nstiffness = 0\n", "coupling.stiffness", "0", "must be greater than 0"),
     ("[coupling]\ndamping = nan\n", "coupling.damping", "nan", "finite number"),
+    ("[coupling]\nstiffness_fraction = 1.5\n", "coupling.stiffness_fraction", "1.5", "must be at most 1"),
+    (
+        "[coupling]\nstiffness = 400\nstiffness_fraction = 0.5\n",
+        "coupling.stiffness_fraction",
+        "0.5",
+        "and `stiffness` say the same; give one of them",
+    ),
     ("[rates]\ntick_hz = inf\n", "rates.tick_hz", "inf", "finite number"),
     ("[tool]\ntip_radius = -0.001\n", "tool.tip_radius", "-0.001", "must be at least 0"),
     ('[tool]\ntip_radius = "5 mm"\n', "tool.tip_radius", "'5 mm'", "must be a number"),

@@ -226,3 +226,58 @@ def test_the_rotational_spring_has_no_jump_and_ends_at_half_a_turn(stiffness, la
     assert np.abs(np.diff(torques)).max() <= steepest * (1 + 1e-9)
     near = angles < 0.999 * min(top / stiffness, np.pi - TAPER)
     assert np.allclose(torques[near], stiffness * angles[near], rtol=1e-14)
+
+
+def test_the_damped_law_brakes_the_device_always_and_in_all_directions():
+    """force = K d - B v: in free motion the drag of B alone, into a wall and along it as well; none at rest."""
+    rig = Rig(damping=4.0, stiffness=400.0, law="damped", passivity=False)
+    rig.activate((0.0, 0.0, REST + 0.02))
+    assert np.abs(rig.wrench).max() < 1e-9
+    step = np.array([1e-4, 5e-5, -1e-4])
+    position = np.array(rig.sample["position"])
+    for _ in range(60):
+        position = position + step
+        rig.send(position)
+    assert np.allclose(rig.wrench[:3], -4.0 * step * 1e3, rtol=1e-6)
+    # Who closes the loop gets the damper too, against a proxy that it need not follow.
+    assert rig.output["damping"][0] == 4.0 and np.all(rig.output["render_twist"][:3] == 0.0)
+    while position[2] > REST - 0.005:
+        position = position + step
+        rig.send(position)
+    spring = 400.0 * (rig.proxy - rig.output["device_position"])
+    assert spring[2] > 1.0 and np.allclose(rig.wrench[:3], spring - 4.0 * step * 1e3, rtol=1e-6, atol=1e-9)
+    rig.run(60)
+    assert np.allclose(rig.wrench[:3], 400.0 * (rig.proxy - rig.output["device_position"]), atol=1e-9)
+
+
+def test_the_damped_law_is_the_torques_on_the_lever_as_well():
+    rig = Rig(plane_model(tip_offset=(0.02, 0.0, 0.0)), damping=4.0, stiffness=400.0, law="damped", passivity=False)
+    rig.activate((0.0, 0.0, 0.1))
+    for k in range(60):
+        rig.send((0.0, 0.0, 0.1 - 1e-4 * k))
+    assert rig.wrench[2] == pytest.approx(0.4, rel=1e-6)
+    assert rig.wrench[4] == pytest.approx(-0.02 * 0.4, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_the_spring_that_pulls_the_tool_may_have_gains_of_its_own(scale):
+    """By default those of the hand, by SET_GAINS too; its own stay, and the hand feels them not."""
+    rig = Rig(stiffness=400.0, damping=2.0, scale=scale)
+    rig.activate((0.0, 0.0, 0.1 / scale))
+    assert (rig.row["goal"]["stiffness"], rig.row["goal"]["damping"]) == (400.0 / scale, 2.0 / scale)
+    rig.command(CommandKind.SET_GAINS, 600.0, 3.0)
+    rig.send()
+    assert (rig.row["goal"]["stiffness"], rig.row["goal"]["damping"]) == (600.0 / scale, 3.0 / scale)
+    rig = Rig(stiffness=400.0, damping=2.0, scale=scale, world_stiffness=1500.0, world_damping=0.0)
+    rig.activate((0.0, 0.0, (REST + 0.001) / scale))
+    rig.command(CommandKind.SET_GAINS, 600.0, 0.0)
+    rig.glide((0.0, 0.0, (REST - 0.004) / scale))
+    rig.run(40)
+    assert (rig.row["goal"]["stiffness"], rig.row["goal"]["damping"]) == (1500.0 / scale, 0.0)
+    assert rig.wrench[2] == pytest.approx(600.0 * 0.004 / scale, rel=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [{"law": "stiff"}, {"world_stiffness": 0.0}, {"world_damping": -1.0}])
+def test_wrong_laws_and_gains_are_refused_by_name(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Rig(**wrong)
