@@ -506,6 +506,8 @@ def summary(outcomes: list[dict[str, Any]], void: int, repeats: int) -> dict[str
 
     ``void``: repetitions that said nothing. A row in which a tenth of what was asked for is missing has failed.
     """
+    if not outcomes:
+        return {"time_to_safe_ms": {}, "over_limit_N": 0.0, "reason": "nothing measured", "ok": False}
     safe = np.array([each["time_to_safe_ms"] for each in outcomes if each["time_to_safe_ms"] is not None])
     over = max(each["over_limit_N"] for each in outcomes)
     failed = [each for each in outcomes if not each["ok"] or (each["time_to_safe_ms"] or 0.0) > HORIZON_MS]
@@ -541,6 +543,7 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
     if unknown:
         raise SystemExit(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
     notes: list[str] = []
+    absent: set[str] = set()
     bench = Bench(arguments.repeats, progress)
     for name in names:
         row = ROWS[name]
@@ -549,10 +552,11 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
                 row(bench, name)
         except Absent as reason:
             notes.append(f"{name} was not tried: {reason}")
+            absent.add(name)
     if set(names) & set(MORTAL):
         mortals(bench, names)
     rows = {
-        name: summary(bench.outcomes[name], bench.void[name], bench.repeats) for name in names if bench.outcomes[name]
+        name: summary(bench.outcomes[name], bench.void[name], bench.repeats) for name in names if name not in absent
     }
     failed = sum(not row["ok"] for row in rows.values())
     return Result({"rows_failed": failed, "rows": rows, "repeats": arguments.repeats}, failed == 0, notes=notes)
