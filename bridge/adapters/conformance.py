@@ -391,7 +391,7 @@ class Trial:
             begun = time.monotonic_ns()
             time.sleep(self._seconds)
             seen = [one for one in list(self.relay.samples) if one.arrived > begun]
-            assert len(seen) > 10, f"{len(seen)} samples in {self._seconds:g} s"
+            assert len(seen) > 10, f"{len(seen)} samples in {self._seconds:g} s; {self._last_said()}"
             numbers = np.array([int(one["seq"]) for one in seen])
             times = np.array([int(one["t_sample"]) for one in seen])
             late = np.array([one.arrived for one in seen]) - times
