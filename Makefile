@@ -7,7 +7,7 @@ RUN     := $(VENV)/bin/python
 STAMP   := $(VENV)/.installed-with-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernels demo test lint bench clean
+.PHONY: help setup kernels demo test lint bench clean adapters
 
 help:  ## show this list
 	@echo "hapticd: a 1 kHz daemon through which people and robots feel simulated objects"

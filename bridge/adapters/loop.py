@@ -204,29 +204,24 @@ class _Speed:
 
 
 def limits_for(
-    card: DeviceCard, greeting: Mapping[str, Any] | None, mode: str, continuous: float | None, tick_s: float = 1e-3
+    card: DeviceCard, daemons: Mapping[str, Any], mode: str, continuous: float | None, tick_s: float = 1e-3
 ) -> Limits:
     """What the last line of a device allows: its card's, and the daemon's where that is less.
 
-    ``continuous``: N, what its motors stand for ever, where that is less than the card's force. Raises ValueError.
+    ``daemons``: `limits` of its hello reply, whose slew rates are per tick. ``continuous``: N, what the motors stand
+    for ever, where that is less than the card's force. Raises ValueError.
     """
     share = 1.0 if mode == "impedance" else WRENCH_SHARE
-    force = share * (card.force_max or 0.0)
-    torque = share * (card.torque_max or 0.0) if card.renders_torque else 0.0
-    slew, turn_slew = math.inf, math.inf
-    if greeting is not None:
-        limits = greeting["limits"]
-        force = min(force, share * float(limits["force_max"]))
-        torque = min(torque, share * float(limits.get("torque_max") or 0.0))
-        slew, turn_slew = float(limits["force_slew"]) / tick_s, float(limits.get("torque_slew") or 0.0) / tick_s
+    force = share * min(card.force_max or 0.0, float(daemons["force_max"]))
+    torque = share * min(card.torque_max or 0.0, float(daemons.get("torque_max") or 0.0))
     lasting = force if continuous is None else min(force, continuous)
     return Limits(
         force_peak=force,
         torque_peak=torque,
         force_continuous=lasting,
         torque_continuous=torque * (lasting / force) if force > 0.0 else torque,
-        force_slew=slew if math.isfinite(slew) else 0.0,
-        torque_slew=turn_slew if math.isfinite(turn_slew) else 0.0,
+        force_slew=float(daemons["force_slew"]) / tick_s,
+        torque_slew=float(daemons.get("torque_slew") or 0.0) / tick_s,
         speed_trip=card.speed_max or SPEED_MAX,
     )
 
@@ -368,7 +363,7 @@ class Adapter:
                     f'configuration needs [device] card = "{self._card.name}"',
                 )
             known = self._card or card
-            self._limits = limits_for(known, client.greeting, self._mode, self._continuous, client.tick_s)
+            self._limits = limits_for(known, client.greeting["limits"], self._mode, self._continuous, client.tick_s)
             self.session = _Session(client, self._reanchor, self._say)
             self._backoff = BACKOFF_S[0]
         except NoDaemonError as error:
@@ -378,10 +373,13 @@ class Adapter:
                 client.close()
             self._look_at = max(now, time.monotonic_ns()) + int(self._backoff * 1e9)
             self._backoff = min(2.0 * self._backoff, BACKOFF_S[1])
-        except (HapticdError, ValueError) as error:
+        except (HapticdError, ValueError, KeyError, TypeError) as error:
             if client is not None:
                 client.close()
-            self.ended = (ExitCode.REFUSED, getattr(error, "text", str(error)))
+            text = getattr(error, "text", str(error))
+            if isinstance(error, (KeyError, TypeError)):
+                text = f"the daemon's hello reply has no usable card or limits ({error})"
+            self.ended = (ExitCode.REFUSED, text)
         self._speed.clear()
 
     def _refused(self, error: HapticdError, now: int) -> None:

@@ -27,6 +27,10 @@ class Steered(Device):
             self._steering = Rate((0.0, 0.0, 0.0), speed=float(speed), turn_speed=float(turn_speed))
         except ValueError as error:
             raise DeviceError(str(error)) from None
+        # Load what steering calls (numba's kernels) now, and not in the cycle that needs it first.
+        trial = Rate((0.0, 0.0, 0.0))
+        trial.step(1e-3, np.ones(6))
+        trial.hold_near(np.zeros(3), np.array((0.0, 0.0, 1.0, 0.0)), FARTHEST, FARTHEST_TURN)
         self._before: int | None = None
         self.buttons = 0
         """Bit mask, bit 0 the main one."""

@@ -361,6 +361,13 @@ def test_a_daemon_for_another_device_is_refused(rig):
     assert code == ExitCode.REFUSED and "configured for the card `inverse3`, this device is `simulated`" in text
 
 
+def test_a_greeting_without_limits_is_a_sentence(rig, monkeypatch):
+    monkeypatch.delitem(LIMITS, "force_slew")
+    rig.run(2)
+    code, text = rig.adapter.ended
+    assert code == ExitCode.REFUSED and "no usable card or limits ('force_slew')" in text
+
+
 def test_a_device_that_switched_itself_off_starts_anew(rig):
     rig.push()
     rig.device.why_off = "forces were taken away by its watchdog"
@@ -392,14 +399,14 @@ def test_stamps_of_a_lying_clock_are_replaced(rig):
 
 def test_limits_are_the_cards_and_the_daemons_where_those_are_less():
     card = load_card("simulated")
-    greeting = {"limits": {**LIMITS, "force_max": 6.0}}
-    limits = limits_for(card, greeting, "impedance", 4.0)
+    daemons = {**LIMITS, "force_max": 6.0}
+    limits = limits_for(card, daemons, "impedance", 4.0)
     assert (limits.force_peak, limits.force_continuous, limits.torque_peak) == (6.0, 4.0, 0.5)
     assert limits.torque_continuous == pytest.approx(0.5 * 4.0 / 6.0)
     assert limits.force_slew == pytest.approx(2000.0)
-    assert limits_for(load_card("touch"), greeting, "impedance", None).torque_peak == 0.0
+    assert limits_for(load_card("touch"), daemons, "impedance", None).torque_peak == 0.0
     for name in ("sigma7", "lambda7", "spacemouse"):  # figures that do not divide evenly
-        other = {"limits": {"force_max": 1e9, "torque_max": 1e9, "force_slew": 1.0, "torque_slew": 1.0}}
+        other = {"force_max": 1e9, "torque_max": 1e9, "force_slew": 1.0, "torque_slew": 1.0}
         found = limits_for(load_card(name), other, "impedance", None)
         assert found.force_continuous == found.force_peak and found.torque_continuous == found.torque_peak
 
