@@ -46,6 +46,46 @@ SAMPLE = np.dtype(
 )
 """One accepted device sample, as the client sent it."""
 
+PEER = np.dtype(
+    [
+        ("session", "u8"),  # random, of the sender's start; 0: no message
+        ("seq", "u8"),  # counts what was sent, from 1
+        ("t_sent", "i8"),  # sender's monotonic clock, ns
+        (
+            "t_echo",
+            "i8",
+        ),  # t_sent of the newest message that the sender had got, 0 for none: tells the way there and back
+        ("t_held", "i8"),  # ns that it had it for by then
+        ("position", "f8", 3),  # of the sender's hand: its image in scene axes, device m
+        ("orientation", "f8", 4),
+        ("twist", "f8", 6),  # scene axes, device m/s, rad/s
+        ("wrench", "f8", 6),  # what the sender's surroundings do to it: scene axes, N, N·m
+        ("wave", "f8", 6),  # integral of the wave that it sends, sqrt(W) s
+        ("wave_energy", "f8"),  # J that the wave has carried since the session began
+        ("energy", "f8"),  # J that its tank has handed over since the session began
+        ("impedance", "f8", 2),  # of its waves, N·s/m and N·m·s/rad
+        ("method", "u1"),  # see haptics/link.py
+        ("active", "u1"),  # 1: it is engaged, and its hand is felt
+        ("padding", "u1", 6),
+    ],
+    align=True,
+)
+"""What one end of a link tells the other."""
+
+PEER_INPUT = np.dtype(
+    [
+        ("message", PEER),  # newest one that counts; kept from before when fresh is 0
+        ("age_ns", "i8"),  # since it arrived; meaningless while there is none
+        ("way_ns", "i8"),  # there and back, as the newest message tells; 0: not known
+        ("received", "u8"),  # in total
+        ("lost", "u8"),  # in total, by the gaps in their numbers
+        ("fresh", "u1"),
+        ("padding", "u1", 7),
+    ],
+    align=True,
+)
+"""What came from the other end of the link until this tick."""
+
 INPUT = np.dtype(
     [
         ("sample", SAMPLE),  # newest accepted one of the owner; kept from before when fresh is 0
@@ -57,6 +97,7 @@ INPUT = np.dtype(
         ("has_sample", "u1"),  # the owner has sent at least one since its lease began
         ("supervisor_lost", "u1"),
         ("padding", "u1", 5),
+        ("peer", PEER_INPUT),
     ],
     align=True,
 )
@@ -64,6 +105,108 @@ INPUT = np.dtype(
 
 MAX_SURFACES = 16
 MAX_REGIONS = 8
+MAX_FIXTURES = 8
+
+LINK_SETTINGS = np.dtype(
+    [
+        ("dt", "f8"),  # s
+        ("stiffness", "f8"),  # of the spring between the two hands, N/m at this device
+        ("damping", "f8"),  # N·s/m
+        ("rotational_stiffness", "f8"),  # N·m/rad; 0: no torque
+        ("rotational_damping", "f8"),  # N·m·s/rad
+        ("force_gain", "f8"),  # share of the other end's wrench that is felt here
+        ("impedance", "f8", 2),  # of the waves, N·s/m and N·m·s/rad
+        ("scale", "f8"),  # metres here per metre there
+        ("mirror", "f8", 3),  # diagonal of the reflection: each 1 or -1
+        (
+            "align_speed",
+            "f8",
+        ),  # m/s (and rad/s by metre of a tenth) at which the ends come together; 0: they stay apart
+        ("distance_max", "f8"),  # m: ends farther apart are let go
+        ("tank", "f8"),  # J wanted in the tank
+        ("tank_damping", "f8"),  # most that fills it, N·s/m
+        ("dead_band", "f8"),  # share by which a signal must change to be sent; 0: every tick
+        ("share", "f8"),  # of the other hand in where the tool is to go, 0 to 1 (shared tool); 0: the tool is mine
+        ("stale_after_ns", "i8"),  # silence after which the link is lost
+        ("ramp_up_ticks", "i4"),
+        ("ramp_down_ticks", "i4"),
+        ("on", "i4"),  # 0: no link
+        ("law", "i4"),  # see haptics/link.py
+        ("method", "i4"),
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""How this end of a link behaves."""
+
+LINK = np.dtype(
+    [
+        ("state", "i4"),  # LinkState
+        ("reason", "i4"),  # why it is not up
+        ("gain", "f8"),  # ramp, 0..1
+        ("session", "u8"),  # of the other end
+        ("seq", "u8"),  # of its newest message that was used
+        ("sent", "u8"),  # messages
+        ("offset_position", "f8", 3),  # own minus mapped other's position when the link came up, device m
+        ("offset_orientation", "f8", 4),  # own times the inverse of the mapped other's
+        ("other_position", "f8", 3),  # mapped, as it counts now
+        ("other_orientation", "f8", 4),
+        ("other_twist", "f8", 6),
+        ("other_wrench", "f8", 6),
+        ("applied", "f8", 6),  # the link's part of the wrench of the last tick, scene axes
+        ("wave_in", "f8", 6),  # in force, sqrt(W)
+        ("wave_seen", "f8", 6),  # integral of the other's wave at the newest message
+        ("wave_pending", "f8", 6),  # of that, not released yet, sqrt(W) s
+        ("wave_in_credit", "f8"),  # J that may be released with it
+        ("wave_energy_seen", "f8"),
+        ("wave_out_pending", "f8", 6),
+        ("wave_sent", "f8", 6),  # integral of the own wave
+        ("wave_energy_sent", "f8"),
+        ("credit", "f8"),  # J that the port may hand out: tank, or what waves have brought and not taken away
+        ("energy_seen", "f8"),  # handed over by the other's tank at the newest message
+        ("energy_sent", "f8"),
+        ("port_energy", "f8"),  # J handed to the hand by the link since the session began
+        ("spread_ticks", "i4"),  # between the two newest messages: so long a wave is spread
+        ("silent_ticks", "i4"),  # since the newest message
+        ("quiet_ticks", "i4"),  # since the last one that was sent
+        ("padding", "i4"),
+        ("told", "f8", 12),  # twist and wrench, or wave, of the last message that was sent: what the dead-band compares
+    ],
+    align=True,
+)
+"""State of one end of a link between ticks."""
+
+LINK_OUTPUT = np.dtype(
+    [
+        ("wrench", "f8", 6),  # of the link, device frame, part of coupling_wrench
+        ("message", PEER),  # for the other end; t_sent, t_echo and t_held are filled in when it goes out
+        ("energy", "f8"),  # J handed to the hand by the link
+        ("credit", "f8"),  # J left in its tank, or of its waves
+        ("distance", "f8"),  # between the own hand and the other as it counts, device m
+        ("gain", "f8"),
+        ("state", "i4"),  # LinkState
+        ("reason", "i4"),
+        ("send", "i4"),  # 1: the message is to go out
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""What a tick says of the link."""
+
+FIXTURE = np.dtype(
+    [
+        ("position", "f8", 3),  # a point of the plane, of the line or tube's axis; a cone's apex; scene, m
+        ("direction", "f8", 3),  # unit: a plane's normal, the axis of the others
+        ("half", "f8", 3),  # half edges of a forbidden box, scene m
+        ("radius", "f8"),  # of tube and forbidden ball, scene m
+        ("angle", "f8"),  # half opening of a cone, rad
+        ("stiffness", "f8"),  # of a soft one, N/m at the device; 0: hard
+        ("kind", "i4"),  # see haptics/fixtures.py; 0: the row is not in use
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""A virtual fixture: where the tool may be led to, or is kept from."""
 
 SURFACE = np.dtype(
     [
@@ -146,7 +289,9 @@ SETTINGS = np.dtype(
         ("world_stiffness", "f8"),  # of the spring that pulls the tool, N/m at the device; 0: the one that is felt
         ("world_damping", "f8"),  # N·s/m at the device; below 0: the one that is felt
         ("damped", "i4"),  # 1: the damper acts on the device's velocity always, 0: along the stretch within the spring
-        ("padding3", "i4"),
+        ("fixture_count", "i4"),
+        ("fixtures", FIXTURE, (MAX_FIXTURES,)),
+        ("link", LINK_SETTINGS),
     ],
     align=True,
 )
@@ -221,6 +366,7 @@ TOUCH = np.dtype(
         ("unusable_reason", "i4"),  # why the newest sample is not used, while unusable_ticks counts
         ("padding", "i4"),
         ("rate_share", "f8"),  # of the stiffness, for the rate of the samples: 1 at the tick's
+        ("link", LINK),
     ],
     align=True,
 )
@@ -272,6 +418,9 @@ OUTPUT = np.dtype(
         ("dissipated_angular", "f8"),
         ("rate_share", "f8"),  # of the stiffness that the rate of the samples leaves, 1 at the tick's rate
         ("sample_period_s", "f8"),  # of the samples that were used; 0 while there are too few
+        ("goal_position", "f8", 3),  # what the mechanics were asked for: where the tip centre is to go, scene, m
+        ("goal_orientation", "f8", 4),
+        ("link", LINK_OUTPUT),
     ],
     align=True,
 )
@@ -302,7 +451,7 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 7
+RECORD_VERSION = 8
 
 BODY_SAMPLE = np.dtype(
     [
