@@ -205,9 +205,7 @@ def reset(memory: Memory) -> Memory:
     return memory._replace(tripped=False, gain=0.0)
 
 
-def _next(
-    last: Triple, wanted: Triple, gain: float, most: float, peak: float, reach: float
-) -> tuple[Triple, bool]:
+def _next(last: Triple, wanted: Triple, gain: float, most: float, peak: float, reach: float) -> tuple[Triple, bool]:
     """The next vector, towards gain * wanted within gain * most; and whether the slew limit `reach` stopped it.
 
     First the last one is pulled back to the allowed norm, then the rest of the slew limit goes towards the goal. Both

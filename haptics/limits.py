@@ -92,6 +92,7 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
             output.damping[k] = 0.0
             output.feed_forward[k] = 0.0
             output.effects[k] = 0.0
+            output.link.wrench[k] = 0.0
 
     if touch.state < ENGAGING or touch.state > RELEASING:
         # Forces are off, and were off before: every way here leads through a ramp that ended at zero.
@@ -99,6 +100,7 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
             output.wrench[k] = 0.0
             output.feed_forward[k] = 0.0
             touch.damped[k] = 0.0
+            touch.link_sent[k] = 0.0
         limited |= NOT_SENT
     else:
         damping, turning = output.passivity_wrench[:3], output.passivity_wrench[3:]
@@ -133,6 +135,8 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
             output.feed_forward[3 + k] = torque[k]
             touch.damped[k] = share * damping[k]
             touch.damped[3 + k] = share_torque * turning[k]
+            touch.link_sent[k] = share * output.link.wrench[k]
+            touch.link_sent[3 + k] = share_torque * output.link.wrench[3 + k]
     for k in range(6):
         touch.wrench[k] = output.wrench[k]
     output.limited = limited

@@ -153,10 +153,12 @@ LINK = np.dtype(
         ("other_orientation", "f8", 4),
         ("other_twist", "f8", 6),
         ("other_wrench", "f8", 6),
-        ("applied", "f8", 6),  # the link's part of the wrench of the last tick, scene axes
         ("wave_in", "f8", 6),  # in force, sqrt(W)
-        ("wave_seen", "f8", 6),  # integral of the other's wave at the newest message
+        ("wave_heard", "f8", 6),  # integral of the other's wave in the newest message, in this end's axes, sqrt(W) s
+        ("wave_seen", "f8", 6),  # the same, as far as it is taken in
         ("wave_pending", "f8", 6),  # of that, not released yet, sqrt(W) s
+        ("wave_rate", "f8", 6),  # that is released per tick, sqrt(W) s
+        ("wave_filtered", "f8", 6),  # released, but still in the filter, sqrt(W) s
         ("wave_in_credit", "f8"),  # J that may be released with it
         ("wave_energy_seen", "f8"),
         ("wave_out_pending", "f8", 6),
@@ -166,15 +168,34 @@ LINK = np.dtype(
         ("energy_seen", "f8"),  # handed over by the other's tank at the newest message
         ("energy_sent", "f8"),
         ("port_energy", "f8"),  # J handed to the hand by the link since the session began
-        ("spread_ticks", "i4"),  # between the two newest messages: so long a wave is spread
+        ("spread_ticks", "i4"),  # over which a wave that came is spread
+        ("spread_left", "i4"),  # until that is a tick shorter
         ("silent_ticks", "i4"),  # since the newest message
         ("quiet_ticks", "i4"),  # since the last one that was sent
+        ("told_active", "i4"),
         ("padding", "i4"),
         ("told", "f8", 12),  # twist and wrench, or wave, of the last message that was sent: what the dead-band compares
+        ("signals", "f8", 12),  # the same of this tick
     ],
     align=True,
 )
 """State of one end of a link between ticks."""
+
+PORT = np.dtype(
+    [
+        ("position", "f8", 3),  # of the hand: its image in scene axes, device m
+        ("orientation", "f8", 4),
+        ("twist", "f8", 6),  # scene axes, device m/s, rad/s, as estimated
+        ("moved", "f8", 6),  # since the sample before, scene axes, device m and rotation vector
+        ("applied", "f8", 6),  # the link's part of the wrench that was held meanwhile, scene axes, N, N·m
+        ("wrench", "f8", 6),  # what the surroundings do to the hand, without the link: scene axes
+        ("fresh", "f8"),  # 1, less where the sample is late: what follows a velocity fades with it
+        ("engaged", "i4"),  # 1: the hand is there to be felt
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""Where a link ends: a hand, or what a robot is asked for."""
 
 LINK_OUTPUT = np.dtype(
     [
@@ -367,6 +388,8 @@ TOUCH = np.dtype(
         ("padding", "i4"),
         ("rate_share", "f8"),  # of the stiffness, for the rate of the samples: 1 at the tick's
         ("link", LINK),
+        ("port", PORT),
+        ("link_sent", "f8", 6),  # the link's part of the wrench of the last tick, device frame
     ],
     align=True,
 )

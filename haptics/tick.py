@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from haptics import coupling, effects, engagement, limits, passivity, rate, velocity, workspace
+from haptics import coupling, effects, engagement, limits, passivity, rate, teleoperation, velocity, workspace
 from rtcore.kernels import kernel
 from rtcore.model import Model
 from rtcore.state import State
@@ -25,11 +25,13 @@ def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, re
     memory.tick = now.tick
     engagement.decide(model, state, chosen, memory, now.input, now.output)
     workspace.map_device(world, proxy, chosen, memory)
+    teleoperation.hear_other(chosen, memory, now.input)
     take_step(model, state, memory.goal, now.budget, now.output.report)
     velocity.observe(world, proxy, chosen, memory, now.input.sample)
     rate.observe(chosen, memory, now.output)
     coupling.couple(world, proxy, chosen, memory, now.output)
     effects.add_effects(model, state, chosen, memory, now.output)
+    teleoperation.feel_other(chosen, memory, now.output)
     passivity.control(chosen, memory, now.output)
     limits.limit(chosen, memory, now.output)
     now.output.valid_for_ns = chosen.valid_for_ns

@@ -1,0 +1,364 @@
+"""A link between two hands, or a hand and a robot: what one end feels of the other.
+
+Each end says, tick by tick, where it is, how it moves and what its surroundings do to it (PEER), and hears the same of
+the other, some time ago. What is heard is put into this end's axes and scale: with the reflection M and the scale s
+
+    x = s M x_other      v = s M v_other      f = M f_other / s      rotation vectors and torques by det(M) M
+
+so power is the same at both ends. When the link comes up, the place of the other is offset to where this end is: there
+is no step, and the offset goes away at ``align_speed`` or stays. Then, with x_o, v_o, f_o of the other end,
+
+    position-position    f = K (x_o - x) + B (v_o - v)
+    position-force       leader: f = c f_o        follower: as position-position
+    four-channel         f = K (x_o - x) + B (v_o - v) + c f_o        (Lawrence 1993: positions and forces both ways)
+
+at this device, and the like for turning. Delay makes each of them produce energy. Two methods keep them passive: waves
+(:mod:`haptics.waves`), a law of their own, and tanks (:mod:`haptics.tank`), with any law.
+
+The link's force comes and goes by a ramp; a silent, distant or contradicting other end is let go by it, with a reason.
+It comes up again with a new offset, and only while each end says that it could be up. What follows a velocity fades
+with the age of the sample, as elsewhere.
+
+With a dead-band d an end says nothing while its signals are within the share d of what it said last (Weber's law;
+Hinterseer and others 2008), but every KEEP_ALIVE ticks.
+"""
+
+import math
+
+from haptics.coupling import turning_torque
+from haptics.link_codes import (
+    APART,
+    FOUR_CHANNEL,
+    LOST,
+    MISMATCH,
+    NO_REASON,
+    NOT_ENGAGED,
+    NOT_FINITE,
+    OFF,
+    OTHER_NOT_ENGAGED,
+    POSITION_FORCE_LEADER,
+    SILENT,
+    TANK,
+    UP,
+    WAITING,
+    WAVES,
+)
+from haptics.tables import Record
+from haptics.tank import filling, hear_tank, level_share, pass_energy
+from haptics.waves import begin_waves, hear_wave, pass_waves, wave_wrench
+from rtcore.kernels import inner, kernel
+from rtcore.spatial import (
+    Quaternion,
+    Vector,
+    add,
+    conjugate,
+    from_rotation_vector,
+    length,
+    multiply,
+    normalise,
+    put_quaternion,
+    put_vector,
+    quaternion,
+    rotation_vector,
+    scaled,
+    subtract,
+    vector,
+)
+
+KEEP_ALIVE = 20
+"""Ticks: an end that stays within the dead-band says something so often all the same."""
+
+FLOORS = (1e-3, 1e-2, 0.02, 1e-3)
+"""m/s, rad/s, N, N·m (of a wave: sqrt(W)): changes below this are never felt, however small the signal."""
+
+ARM = 0.1
+"""m: at the end of such an arm turns are compared with ways."""
+
+TURN_MOST = 1.0
+"""rad: the spring that turns pulls no harder beyond."""
+
+
+@inner
+def reflected(settings: Record, v: Vector) -> Vector:
+    """M v, of a way, a velocity or a force."""
+    m = settings.mirror
+    return m[0] * v[0], m[1] * v[1], m[2] * v[2]
+
+
+@inner
+def turned_over(settings: Record, v: Vector) -> Vector:
+    """det(M) M v, of a rotation vector, an angular velocity or a torque."""
+    m = settings.mirror
+    sign = m[0] * m[1] * m[2]
+    return sign * m[0] * v[0], sign * m[1] * v[1], sign * m[2] * v[2]
+
+
+@inner
+def reflected_turn(settings: Record, q: Quaternion) -> Quaternion:
+    """M R M of the rotation R."""
+    x, y, z = turned_over(settings, (q[0], q[1], q[2]))
+    return x, y, z, q[3]
+
+
+@inner
+def fits(settings: Record, message: Record) -> bool:
+    """Whether the other end means the same by what it says: method, and impedance of the waves."""
+    if message.method != settings.method:
+        return False
+    if settings.method != WAVES:
+        return True
+    here, there = settings.impedance[0] * settings.scale * settings.scale, message.impedance[0]
+    turning = settings.impedance[1] - message.impedance[1]
+    return abs(here - there) <= 1e-6 * here and abs(turning) <= 1e-6 * settings.impedance[1]
+
+
+@inner
+def finite(message: Record) -> bool:
+    """Whether the message holds numbers only; decoders see to it, and nothing rests on that."""
+    total = message.energy + message.wave_energy
+    for k in range(6):
+        total += abs(message.twist[k]) + abs(message.wrench[k]) + abs(message.wave[k])
+    for k in range(3):
+        total += abs(message.position[k])
+    for k in range(4):
+        total += abs(message.orientation[k])
+    return math.isfinite(total)
+
+
+@inner
+def place_other(settings: Record, link: Record, message: Record) -> None:
+    """What the other end says, in this end's axes, without the offset."""
+    put_vector(link.other_position, scaled(reflected(settings, vector(message.position)), settings.scale))
+    put_quaternion(link.other_orientation, reflected_turn(settings, quaternion(message.orientation)))
+    put_vector(link.other_twist[:3], scaled(reflected(settings, vector(message.twist[:3])), settings.scale))
+    put_vector(link.other_twist[3:], turned_over(settings, vector(message.twist[3:])))
+    put_vector(link.other_wrench[:3], scaled(reflected(settings, vector(message.wrench[:3])), 1.0 / settings.scale))
+    put_vector(link.other_wrench[3:], turned_over(settings, vector(message.wrench[3:])))
+    put_vector(link.wave_heard[:3], reflected(settings, vector(message.wave[:3])))
+    put_vector(link.wave_heard[3:], turned_over(settings, vector(message.wave[3:])))
+
+
+@inner
+def shorter(v: Vector, by: float) -> Vector:
+    """The vector, shortened by a length, to nothing at most."""
+    size = length(v)
+    return scaled(v, max(size - by, 0.0) / size) if size > 0.0 else v
+
+
+@inner
+def offset_other(settings: Record, link: Record, port: Record) -> None:
+    """The offset of the other end, which shrinks, added to where it is."""
+    closer = settings.align_speed * settings.dt
+    offset = shorter(vector(link.offset_position), closer)
+    turn = from_rotation_vector(shorter(rotation_vector(quaternion(link.offset_orientation)), closer / ARM))
+    put_vector(link.offset_position, offset)
+    put_quaternion(link.offset_orientation, turn)
+    put_vector(link.other_position, add(vector(link.other_position), offset))
+    put_quaternion(link.other_orientation, normalise(multiply(turn, quaternion(link.other_orientation))))
+
+
+@inner
+def come_up(settings: Record, link: Record, message: Record, port: Record) -> None:
+    """The link comes up: no offset is felt, and what was said before does not count."""
+    put_vector(link.offset_position, subtract(vector(port.position), vector(link.other_position)))
+    turn = multiply(quaternion(port.orientation), conjugate(quaternion(link.other_orientation)))
+    put_quaternion(link.offset_orientation, normalise(turn))
+    if link.session != message.session and settings.method == TANK:
+        # A tank begins with what is wanted; one that goes on with the same end keeps what it has.
+        link.credit = settings.tank
+    link.session = message.session
+    link.energy_seen = message.energy
+    if settings.method == WAVES:
+        begin_waves(settings, link, message.wave_energy)
+    link.state, link.reason = UP, NO_REASON
+
+
+@inner
+def judge(settings: Record, link: Record, peer: Record, port: Record) -> int:
+    """Why the link cannot be up in this tick, or NO_REASON."""
+    message = peer.message
+    if port.engaged == 0:
+        return NOT_ENGAGED
+    if message.session == 0 or peer.age_ns > settings.stale_after_ns:
+        return SILENT
+    if not finite(message):
+        return NOT_FINITE
+    if not fits(settings, message):
+        return MISMATCH
+    if message.active == 0:
+        return OTHER_NOT_ENGAGED
+    if link.state == UP and message.session != link.session:
+        return SILENT
+    # Who was too far is not drawn near by a new offset: one of the two lets go of the forces first.
+    return APART if link.state == LOST and link.reason == APART else NO_REASON
+
+
+@inner
+def put_down(link: Record, reason: int) -> None:
+    """The link is not up, or no longer."""
+    if link.state == UP:
+        link.state = LOST
+    elif link.state == OFF or reason == NOT_ENGAGED:
+        link.state = WAITING
+    link.reason = reason
+    for k in range(6):
+        link.other_twist[k] = 0.0
+        link.other_wrench[k] = 0.0
+
+
+@kernel
+def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
+    """What came from the other end: whether the link is up, and where the other is (``link.other_*``).
+
+    ``settings`` LINK_SETTINGS, ``link`` LINK, ``peer`` PEER_INPUT, ``port`` PORT with pose and ``engaged``.
+    """
+    message = peer.message
+    link.silent_ticks = min(link.silent_ticks + 1, 1 << 30)
+    fresh = peer.fresh != 0
+    gap = link.silent_ticks
+    if fresh:
+        link.silent_ticks = 0
+    reason = judge(settings, link, peer, port)
+    up = link.state == UP
+    if reason == NO_REASON and (up or link.gain == 0.0):
+        place_other(settings, link, message)
+        if not up:
+            come_up(settings, link, message, port)
+        elif fresh:
+            if settings.method == WAVES:
+                hear_wave(link, message.wave_energy, gap)
+            elif settings.method == TANK:
+                hear_tank(link, message.energy)
+        offset_other(settings, link, port)
+        if settings.dead_band > 0.0:
+            ahead = min(link.silent_ticks, KEEP_ALIVE) * settings.dt
+            way = scaled(vector(link.other_twist[:3]), ahead)
+            put_vector(link.other_position, add(vector(link.other_position), way))
+        if length(subtract(vector(link.other_position), vector(port.position))) > settings.distance_max:
+            reason = APART
+    elif reason == NO_REASON:
+        # What was lost comes back by a new beginning, once its force has gone.
+        reason = link.reason
+    if reason != NO_REASON:
+        put_down(link, reason)
+        link.gain = max(link.gain - 1.0 / settings.ramp_down_ticks, 0.0)
+    else:
+        link.gain = min(link.gain + 1.0 / settings.ramp_up_ticks, 1.0)
+
+
+@inner
+def law_force(settings: Record, link: Record, port: Record) -> Vector:
+    """Force (N, scene axes) that the law wants on the hand."""
+    force = (0.0, 0.0, 0.0)
+    if settings.law != POSITION_FORCE_LEADER:
+        way = subtract(vector(link.other_position), vector(port.position))
+        closing = subtract(vector(link.other_twist[:3]), vector(port.twist[:3]))
+        force = add(scaled(way, settings.stiffness), scaled(closing, port.fresh * settings.damping))
+    if settings.law == POSITION_FORCE_LEADER or settings.law == FOUR_CHANNEL:
+        force = add(force, scaled(vector(link.other_wrench[:3]), settings.force_gain))
+    return force
+
+
+@inner
+def law_torque(settings: Record, link: Record, port: Record) -> Vector:
+    """Torque (N·m, scene axes) that the law wants on the hand."""
+    torque = (0.0, 0.0, 0.0)
+    if settings.rotational_stiffness == 0.0:
+        return torque
+    if settings.law != POSITION_FORCE_LEADER:
+        turn = multiply(quaternion(link.other_orientation), conjugate(quaternion(port.orientation)))
+        way = rotation_vector(turn)
+        angle = length(way)
+        if angle > 0.0:
+            stiffness = settings.rotational_stiffness
+            way = scaled(way, turning_torque(stiffness, stiffness * TURN_MOST, angle) / angle)
+        closing = subtract(vector(link.other_twist[3:]), vector(port.twist[3:]))
+        torque = add(way, scaled(closing, port.fresh * settings.rotational_damping))
+    if settings.law == POSITION_FORCE_LEADER or settings.law == FOUR_CHANNEL:
+        torque = add(torque, scaled(vector(link.other_wrench[3:]), settings.force_gain))
+    return torque
+
+
+@inner
+def differs(now: Vector, then: Vector, dead_band: float, floor: float) -> bool:
+    """Whether a signal has left the dead-band about what was told."""
+    return length(subtract(now, then)) > max(dead_band * length(then), floor)
+
+
+@inner
+def worth_telling(settings: Record, link: Record, signals: Record) -> bool:
+    """Whether any of the signals, (12,) by threes, is not what it was when they were told; keeps them if so."""
+    if settings.dead_band > 0.0 and link.quiet_ticks < KEEP_ALIVE:
+        changed = False
+        for k in range(0, 12, 3):
+            floor = FLOORS[0] if k == 0 else FLOORS[1] if k == 3 else FLOORS[2] if k == 6 else FLOORS[3]
+            now, then = vector(signals[k : k + 3]), vector(link.told[k : k + 3])
+            changed = changed or differs(now, then, settings.dead_band, floor)
+        if not changed:
+            return False
+    for k in range(12):
+        link.told[k] = signals[k]
+    return True
+
+
+@inner
+def tell(settings: Record, link: Record, port: Record, output: Record) -> None:
+    """The message of this tick (``output.message``), and whether it is to go out (``output.send``)."""
+    message = output.message
+    for k in range(3):
+        message.position[k] = port.position[k]
+    for k in range(4):
+        message.orientation[k] = port.orientation[k]
+    for k in range(6):
+        message.twist[k] = port.twist[k]
+        message.wrench[k] = port.wrench[k]
+        message.wave[k] = link.wave_sent[k]
+    message.wave_energy = link.wave_energy_sent
+    message.energy = link.energy_sent
+    message.impedance[0] = settings.impedance[0]
+    message.impedance[1] = settings.impedance[1]
+    message.method = settings.method
+    message.active = 1 if link.reason == NO_REASON or link.reason == OTHER_NOT_ENGAGED else 0
+    link.quiet_ticks += 1
+    output.send = 1 if worth_telling(settings, link, link.signals) or message.active != link.told_active else 0
+    if output.send != 0:
+        link.told_active = message.active
+        link.quiet_ticks = 0
+        link.sent += 1
+    message.seq = link.sent
+
+
+@kernel
+def render(settings: Record, link: Record, port: Record, output: Record) -> None:
+    """What the hand feels of the other end (``output.wrench``, scene axes), and what the other end is told.
+
+    ``settings`` LINK_SETTINGS, ``link`` LINK after :func:`hear`, ``port`` PORT, ``output`` LINK_OUTPUT.
+    """
+    for k in range(6):
+        link.port_energy += port.applied[k] * port.moved[k]
+        link.signals[k] = port.twist[k]
+        link.signals[6 + k] = port.wrench[k]
+        output.wrench[k] = 0.0
+    on = link.state == UP or link.gain > 0.0
+    if on and settings.method == WAVES:
+        pass_waves(settings, link, port, link.signals)
+        wave_wrench(settings, link, port, output.wrench)
+        for k in range(6):
+            output.wrench[k] *= link.gain
+            link.signals[6 + k] = 0.0
+    elif on:
+        share, drag = 1.0, 0.0
+        if settings.method == TANK:
+            pass_energy(settings, link, port)
+            share, drag = level_share(settings, link), port.fresh * filling(settings, link)
+        force, torque = law_force(settings, link, port), law_torque(settings, link, port)
+        for k in range(3):
+            output.wrench[k] = link.gain * (share * force[k] - drag * port.twist[k])
+            output.wrench[3 + k] = link.gain * share * torque[k]
+    tell(settings, link, port, output)
+    output.energy = link.port_energy
+    output.credit = link.credit
+    output.distance = length(subtract(vector(link.other_position), vector(port.position))) if on else 0.0
+    output.gain = link.gain
+    output.state = link.state
+    output.reason = link.reason

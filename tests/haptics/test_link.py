@@ -1,0 +1,289 @@
+"""A link between two hands: what each feels of the other, and that it comes and goes without a step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from haptics.hands import HELD, LIGHT, WayPoints
+from haptics.link import KEEP_ALIVE, hear, render
+from haptics.link_codes import LinkReason, LinkState
+from haptics.states import CommandKind, EngagementState
+from haptics.tables import LINK, LINK_OUTPUT, LINK_SETTINGS, PEER_INPUT, PORT
+from tools.two_ends import REST, Channel, End, Pair, floor, hand_on
+
+UP, LOST, WAITING = LinkState.UP, LinkState.LOST, LinkState.WAITING
+HERE = np.zeros(3)
+
+
+def still(place=HERE) -> WayPoints:
+    return WayPoints([0.0, 1.0], [place, place])
+
+
+def reach(to, place=HERE, begin=1.2, end=2.2) -> WayPoints:
+    return WayPoints([begin, end], [place, np.add(place, to)])
+
+
+def pair(first=None, second=None, ways=None, grips=(HELD, HELD), models=(None, None), roles=("", ""), **link) -> Pair:
+    link = {"stiffness": 400.0, "damping": 2.0, "distance_max": 0.5, **link}
+    paths = (first or still(), second or still())
+    ends = [
+        End(hand_on(paths[k], grips[k]), 11 + k, model=models[k], **(link | ({"role": roles[k]} if roles[k] else {})))
+        for k in range(2)
+    ]
+    return Pair(*ends, ways)
+
+
+def steps(course) -> np.ndarray:
+    """(2,) largest change of the rendered force from tick to tick, N."""
+    return np.linalg.norm(np.diff(course.wrench, axis=0), axis=2).max(axis=0)
+
+
+# ---------------------------------------------------------------------------------------------- what is felt
+
+
+@pytest.mark.parametrize("method", ["none", "tank", "waves"])
+def test_two_hands_that_rest_apart_feel_the_spring_between_them(method):
+    """The two-port at rest: arm, link and arm in series, f = d / (1 / k1 + 1 / K + 1 / k2)."""
+    both = pair(reach((0.03, 0.0, 0.0)), method=method)
+    course = both.run(6000)
+    way = 0.03
+    arms = 2.0 / HELD.stiffness
+    # A line's spring is its filter's and that of one tick's delay.
+    link = 1.0 / 400.0 + (0.001 / 10.0 if method == "waves" else 0.0)
+    force = way / (arms + link)
+    apart = course.position[-1, 0, 0] - course.position[-1, 1, 0]
+    # Dry friction of the devices, 0.1 N, may hold them anywhere within what it bears.
+    assert abs(apart - force * link) < 0.1 / 400.0 + 1e-4
+    assert np.abs(course.force[-1, :, 0] - np.array([-force, force])).max() < 0.15
+    assert np.all(steps(course) <= both.ends[0].limit * (1 + 1e-9))
+
+
+def test_the_leader_of_position_force_feels_what_the_follower_touches():
+    """Free motion is free for the leader; a floor under the follower's tool is felt, force for force."""
+    down = reach((0.0, 0.0, -0.03), (0.0, 0.0, 0.05), 1.2, 2.0)
+    both = pair(
+        down,
+        still((0.0, 0.0, 0.05)),
+        grips=(HELD, LIGHT),
+        models=(None, floor(0.05 - REST - 0.01)),
+        law="position-force",
+        roles=("leader", "follower"),
+        method="none",
+    )
+    course = both.run(1500)
+    assert np.abs(course.force[:1500, 0]).max() == 0.0
+    course = both.run(4000)
+    touched = both.ends[1].output["coupling_wrench"][2] - both.ends[1].output["link"]["wrench"][2]
+    assert touched > 1.0
+    assert course.force[-1, 0, 2] == pytest.approx(touched, rel=1e-3)
+
+
+def test_four_channels_carry_the_place_and_the_force():
+    both = pair(
+        reach((0.0, 0.0, -0.03), (0.0, 0.0, 0.05)),
+        still((0.0, 0.0, 0.05)),
+        models=(None, floor(0.05 - REST - 0.001)),
+        law="four-channel",
+        method="none",
+        force_gain=0.5,
+    )
+    course = both.run(6000)
+    first, second = (end.output for end in both.ends)
+    touched = second["coupling_wrench"][2] - second["link"]["wrench"][2]
+    spring = 400.0 * (course.position[-1, 1, 2] - course.position[-1, 0, 2])
+    assert touched > 0.5
+    assert first["link"]["wrench"][2] == pytest.approx(spring + 0.5 * touched, abs=0.05)
+
+
+@pytest.mark.parametrize(("mirror", "axis"), [("", None), ("x", 0), ("y", 1), ("z", 2)])
+def test_the_other_end_is_reflected_and_scaled(mirror, axis):
+    """Against rotation matrices: x' = s M x, R' = M R M, and power is the same on both sides."""
+    random = np.random.default_rng(3)
+    reflection = np.eye(3)
+    if axis is not None:
+        reflection[axis, axis] = -1.0
+    settings, link, peer, port = (np.zeros(1, t) for t in (LINK_SETTINGS, LINK, PEER_INPUT, PORT))
+    row = settings[0]
+    row["dt"], row["on"], row["law"], row["scale"], row["distance_max"] = 1e-3, 1, 1, 2.5, 100.0
+    row["stale_after_ns"], row["ramp_up_ticks"], row["ramp_down_ticks"] = 10**9, 10, 10
+    row["mirror"] = np.diag(reflection)
+    said = peer[0]["message"]
+    turn = Rotation.random(random_state=5)
+    said["session"], said["active"] = 9, 1
+    said["position"], said["orientation"] = random.normal(size=3), turn.as_quat()
+    said["twist"], said["wrench"] = random.normal(size=6), random.normal(size=6)
+    peer[0]["fresh"] = 1
+    port[0]["engaged"], port[0]["orientation"] = 1, (0.0, 0.0, 0.0, 1.0)
+    hear(row, link[0], peer[0], port[0])
+    assert link[0]["state"] == UP
+    over = np.linalg.det(reflection) * reflection
+    heard = link[0]
+    # It has come up here, so the place is that of this end; the offset is what lies between.
+    assert np.allclose(heard["other_position"], 0.0, atol=1e-12)
+    assert np.allclose(heard["offset_position"], -2.5 * reflection @ said["position"], atol=1e-12)
+    unturned = Rotation.from_matrix(reflection @ turn.as_matrix() @ reflection).inv()
+    assert (Rotation.from_quat(heard["offset_orientation"]) * unturned.inv()).magnitude() < 1e-12
+    assert np.allclose(heard["other_twist"][:3], 2.5 * reflection @ said["twist"][:3])
+    assert np.allclose(heard["other_twist"][3:], over @ said["twist"][3:])
+    power = said["twist"] @ said["wrench"]
+    assert heard["other_twist"] @ heard["other_wrench"] == pytest.approx(power, rel=1e-12)
+
+
+def test_ends_that_came_up_apart_come_together_at_their_speed():
+    both = pair(still((0.0, 0.0, 0.0)), still((0.02, 0.0, 0.0)), method="none", align_speed=0.02, stiffness=100.0)
+    course = both.run(700)
+    came = int(np.argmax(course.state[:, 0] == UP))
+    assert np.linalg.norm(course.wrench[came, 0]) < 1e-6
+    both.run(2500)
+    pull = both.ends[0].output["link"]["wrench"][0]
+    wanted = 0.02 / (2.0 / HELD.stiffness + 1.0 / 100.0)
+    assert pull == pytest.approx(wanted, abs=0.12)
+
+
+def test_a_link_turns_the_hands_as_well():
+    axis = np.array([0.0, 1.0, 0.0])
+    turns = [(0.0, 0.0, 0.0, 1.0), tuple(np.append(np.sin(0.2) * axis, np.cos(0.2)))]
+    turning = WayPoints([1.2, 2.2], [HERE, HERE], turns)
+    both = pair(turning, method="none", rotational_stiffness=0.3)
+    both.run(5000)
+    first, second = (end.output["link"]["wrench"] for end in both.ends)
+    arms = 2.0 / HELD.rotational_stiffness
+    wanted = 0.4 / (arms + 1.0 / 0.3)
+    assert first[4] == pytest.approx(-wanted, abs=2e-3)
+    assert second[4] == pytest.approx(wanted, abs=2e-3)
+
+
+# ------------------------------------------------------------------------------------------------- up and down
+
+
+def test_a_link_that_is_cut_lets_go_by_its_ramp_and_comes_back_without_a_step():
+    ways = (Channel(5), Channel(5))
+    both = pair(reach((0.04, 0.0, 0.0)), ways=ways, method="none", stale_after_ms=50.0, ramp_down_ms=100.0)
+    course = both.run(3500)
+    assert course.state[-1].tolist() == [UP, UP]
+    assert abs(course.force[-1, 0, 0]) > 2.0
+    for way in ways:
+        way.cut = True
+    course = both.run(400)
+    assert course.state[-1].tolist() == [LOST, LOST]
+    assert {int(end.output["link"]["reason"]) for end in both.ends} == {LinkReason.SILENT}
+    silent = int(np.argmax(course.state[:, 0] == LOST))
+    assert silent <= 60
+    assert np.abs(course.force[silent + 101 :]).max() == 0.0
+    assert course.engaged[-1].tolist() == [EngagementState.ACTIVE] * 2
+    assert np.all(steps(course) <= both.ends[0].limit * (1 + 1e-9))
+    for way in ways:
+        way.cut = False
+    back = both.run(1500)
+    assert back.state[-1].tolist() == [UP, UP]
+    # A new beginning: nothing is pulled until somebody moves.
+    assert np.linalg.norm(back.force, axis=2).max() < 0.3
+    assert np.all(steps(back) <= both.ends[0].limit * (1 + 1e-9))
+
+
+def test_who_lets_go_of_the_forces_lets_go_of_the_link():
+    both = pair(method="none")
+    both.run(1200)
+    assert both.ends[0].output["link"]["state"] == UP
+    both.ends[0].command(CommandKind.DISARM)
+    course = both.run(300)
+    assert course.state[-1].tolist() == [WAITING, LOST]
+    assert both.ends[0].output["link"]["reason"] == LinkReason.NOT_ENGAGED
+    assert both.ends[1].output["link"]["reason"] == LinkReason.OTHER_NOT_ENGAGED
+
+
+def test_ends_that_are_too_far_apart_are_let_go():
+    both = pair(reach((0.06, 0.0, 0.0)), grips=(HELD, HELD), method="none", stiffness=20.0, distance_max=0.03)
+    course = both.run(4000)
+    assert course.state[-1].tolist() == [LOST, LOST]
+    assert LinkReason.APART in {int(end.output["link"]["reason"]) for end in both.ends}
+    assert np.all(steps(course) <= both.ends[0].limit * (1 + 1e-9))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [({"method": "tank"}, {"method": "waves"}), ({"impedance": 5.0}, {"impedance": 10.0}), ({}, {"scale": 2.0})],
+)
+def test_ends_that_mean_different_things_do_not_come_up(first, second):
+    common = {"stiffness": 400.0, "damping": 2.0}
+    ends = [End(hand_on(still(), HELD), 11 + k, **(common | each)) for k, each in enumerate((first, second))]
+    course = Pair(*ends).run(1500)
+    assert np.all(course.state == WAITING)
+    assert np.all(course.wrench == 0.0)
+    reasons = {int(end.output["link"]["reason"]) for end in ends}
+    assert LinkReason.MISMATCH in reasons
+    assert reasons <= {LinkReason.MISMATCH, LinkReason.OTHER_NOT_ENGAGED}
+
+
+def test_numbers_that_are_none_move_nothing():
+    both = pair(method="none")
+    both.run(1200)
+    end = both.ends[0]
+    message = end.record[0]["input"]["peer"]["message"].copy()
+    spoilt = np.array([message])
+    spoilt["position"][0, 1] = np.nan
+    end.go(both.now + 1, spoilt)
+    assert end.output["link"]["reason"] == LinkReason.NOT_FINITE
+    assert np.isfinite(end.output["wrench"]).all()
+
+
+# --------------------------------------------------------------------------------------------------- dead-band
+
+
+@pytest.mark.parametrize("method", ["none", "tank", "waves"])
+def test_a_dead_band_saves_messages_and_is_hardly_felt(method):
+    ways = lambda: (Channel(20), Channel(20))  # noqa: E731
+    whole = pair(reach((0.03, 0.0, 0.0)), ways=ways(), method=method).run(5000)
+    fewer = pair(reach((0.03, 0.0, 0.0)), ways=ways(), method=method, dead_band=0.1).run(5000)
+    assert whole.messages == [5000, 5000]
+    assert max(fewer.messages) < 0.25 * 5000
+    assert min(fewer.messages) >= 5000 // KEEP_ALIVE
+    # Waves wait for the next message, KEEP_ALIVE ticks at most, and the line is softer by so much delay.
+    later = KEEP_ALIVE * 1e-3 / 10.0 * np.abs(whole.force[-1, 0, 0]) if method == "waves" else 1e-3
+    assert abs(fewer.position[-1, 0, 0] - whole.position[-1, 0, 0]) < later
+
+
+# ----------------------------------------------------------------------------------------------------- passive
+
+
+WAYS = [(0, 0, 0.0), (20, 0, 0.0), (50, 10, 0.1), (100, 0, 0.0), (200, 20, 0.2)]
+
+
+@pytest.mark.parametrize("method", ["waves", "tank"])
+@pytest.mark.parametrize(("delay", "jitter", "loss"), WAYS)
+def test_passive_methods_give_no_more_than_their_tanks(method, delay, jitter, loss):
+    """At every moment: what both hands have got is at most what both ends began with; and they come to rest."""
+    ways = (Channel(delay, jitter, loss, 1), Channel(delay, jitter, loss, 2))
+    there_and_back = WayPoints([1.2, 1.7, 2.2], [HERE, (0.05, 0.0, 0.0), (-0.02, 0.0, 0.0)])
+    both = pair(there_and_back, ways=ways, grips=(HELD, LIGHT), method=method, dead_band=0.05 if jitter else 0.0)
+    course = both.run(8000)
+    begun = 2 * 0.1
+    assert course.energy.sum(axis=1).max() <= begun + 1e-9
+    assert np.ptp(course.position[-300:], axis=0).max() < 2e-3
+    assert np.all(steps(course) <= both.ends[0].limit * (1 + 1e-9))
+
+
+def test_without_a_method_delay_shakes_the_hands():
+    """What the methods are for: the same two hands through 50 ms each way, with nothing that keeps them passive."""
+    ways = (Channel(50), Channel(50))
+    course = pair(reach((0.05, 0.0, 0.0)), ways=ways, grips=(HELD, LIGHT), method="none").run(8000)
+    assert course.energy.sum(axis=1)[-1] > 5.0
+    assert np.ptp(course.position[-300:], axis=0).max() > 0.02
+
+
+def test_a_link_is_the_same_to_the_bit():
+    courses = [
+        pair(reach((0.05, 0.0, 0.0)), ways=(Channel(30, 5, 0.1, 1), Channel(30, 5, 0.1, 2)), method=method).run(2500)
+        for method in ("tank", "tank")
+    ]
+    assert courses[0].position.tobytes() == courses[1].position.tobytes()
+    assert courses[0].wrench.tobytes() == courses[1].wrench.tobytes()
+
+
+def test_no_link_says_nothing():
+    settings, link, port, output = (np.zeros(1, t) for t in (LINK_SETTINGS, LINK, PORT, LINK_OUTPUT))
+    settings[0]["dt"] = 1e-3
+    render(settings[0], link[0], port[0], output[0])
+    assert np.all(output[0]["wrench"] == 0.0)
