@@ -153,6 +153,10 @@ class Reject:
     OUT_OF_RANGE = 11
     UNKNOWN_FIELD = 12
     """A key that the table does not have: a misspelt optional field must not pass as absent."""
+    SECOND_PEER = 13
+    """Another end is linked already, and has not been silent for the stale time."""
+    OWN_MESSAGE = 14
+    """An end got what it had sent itself: it is linked to itself."""
 
 
 CONTROL_ERRORS: dict[str, str] = {
