@@ -22,12 +22,15 @@ from bridge.keys import (
     ALLOWED,
     SECRET_SUFFIX,
     SERVER,
+    ClientKeys,
     KeyPair,
     KeysError,
+    check_key,
     fingerprint,
     keys_directory,
     read_allowed,
     read_pair,
+    read_public,
 )
 from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, check_address
 
@@ -82,6 +85,38 @@ def load_access(section: Any, base: str | os.PathLike[str]) -> Access | None:
 
 def _path(text: str | None, base: str | os.PathLike[str]) -> Path | None:
     return None if text is None else Path(os.path.abspath(Path(base) / Path(text).expanduser()))
+
+
+def load_link_keys(section: Any, access: Any, base: str | os.PathLike[str]) -> ClientKeys | None:
+    """The keys with which a ``[link]`` (Config or mapping) connects to its other end; None where it needs none.
+
+    access: the ``[access]`` section, whose pair this end shows unless the link names one. Relative paths are meant from
+    ``base``. Raises AccessError when a key is missing or cannot be used.
+    """
+    link = _section(section)
+    server_key, own = link.get("server_key"), link.get("keys")
+    if not link.get("connect") or server_key is None:
+        return None
+    secret = _path(own, base)
+    if secret is None and access is not None:
+        secret = _path(_section(access).get("keys"), base) or keys_directory() / f"{SERVER}{SECRET_SUFFIX}"
+    if secret is None:
+        raise AccessError("[link]: `keys` is missing: the key file of this end, whose public key the other end allows")
+    try:
+        try:
+            server = check_key(server_key)
+        except KeysError:
+            server = read_public(_path(server_key, base) or "")
+        return ClientKeys(server, read_pair(secret))
+    except KeysError as error:
+        raise AccessError(f"[link]: {error}") from None
+
+
+def _section(section: Any) -> dict[str, Any]:
+    """A section of a configuration as a mapping, from the Config object, a mapping, or None."""
+    if section is None:
+        return {}
+    return dict(section) if isinstance(section, Mapping) else section.model_dump()
 
 
 def stored_keys(runtime: RuntimeDirectory, config: Mapping[str, Any]) -> KeyPair | None:

@@ -19,6 +19,7 @@ from bridge.scene.sources import Source
 from bridge.start import BOUND_SHARE, Start, Trouble, overlapping
 from haptics.cards import DeviceCard, load_card
 from haptics.certified import certified_stiffness
+from haptics.link_settings import make_link
 from haptics.pattern import PATTERNS, SMOOTH
 from haptics.regions import REGIONS, make_region, set_regions
 from haptics.settings import make_settings
@@ -41,6 +42,9 @@ KINDS = {"static": STATIC, "held": HELD, "free": FREE, "kinematic": KINEMATIC}
 
 GAINS = (*FRACTIONS, *(f"{key}_fraction" for key in FRACTIONS), "virtual_sphere", "sphere_radius")
 """Keys of the coupling that are about what a hand feels."""
+
+ADDRESSES = {"connect", "server_key", "keys"}
+"""Keys of a link that say where its other end is; all others say how this end behaves."""
 
 TOOL = "[tool]"
 """Name of the tool among meshes; no body can have it."""
@@ -177,6 +181,7 @@ def assemble(
         leave_room(settings, float(np.linalg.norm(config.tool.tip_offset) + settings["tool_reach"][0]))
     except ValueError as error:
         raise ConfigError(source, [f"coupling.{error}"]) from None
+    _link(config, card, settings, source)
     heavy = None if tool is None or config.tool.mass == 0.0 else tool_inertia(tool, config.tool.mass)
     radius = config.tool.tip_radius if tool is None else 0.0
     try:
@@ -399,6 +404,17 @@ def _effects(config: Config, settings: np.ndarray, source: str) -> dict[Surface,
     except ValueError as error:
         raise ConfigError(source, [f"scene.region{error}"]) from None
     return ids
+
+
+def _link(config: Config, card: DeviceCard, settings: np.ndarray, source: str) -> None:
+    """Put this end of a link into (1,) SETTINGS; without ``[link]`` it stays off."""
+    if config.link is None:
+        return
+    given = config.link.model_dump(exclude=ADDRESSES, exclude_none=True)
+    try:
+        settings["link"] = make_link(settings, rotational_stiffness_max=card.rotational_stiffness_max, **given)
+    except ValueError as error:
+        raise ConfigError(source, [f"link.{error}"]) from None
 
 
 def _beyond_certified(config: Config, card: DeviceCard, settings: np.ndarray) -> list[str]:

@@ -28,11 +28,12 @@ def prepare(
     ``clocking`` overrides the file's; ``resolve`` moves a start that is not free. Raises ConfigError, AccessError,
     SceneError and CardError.
     """
-    from bridge.access import load_access
+    from bridge.access import load_access, load_link_keys
     from bridge.config import load_config
 
     config = load_config(path)
     load_access(config.access, Path(path).resolve().parent)
+    load_link_keys(config.link, config.access, Path(path).resolve().parent)
     from bridge.assemble import assemble
     from bridge.compilation import compile_side_by_side
 

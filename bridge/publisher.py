@@ -347,7 +347,7 @@ def main(runtime_dir: str) -> int:
     try:
         config = json.loads(runtime.config_path.read_bytes())
         keys = stored_keys(runtime, config)
-        endpoints = runtime.endpoints(config["sockets"], keys is not None)
+        endpoints = runtime.endpoints(config["sockets"], keys is not None, config.get("link"))
         body_ids = load_moving_bodies(runtime.model_path)
         publisher = Publisher(runtime, endpoints, float(config["rates"]["publish_hz"]), body_ids, keys)
     except zmq.ZMQError as error:

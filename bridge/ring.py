@@ -205,6 +205,15 @@ class _Header:
         self.words[_WORD[name]] = value
 
 
+def offset_of(dtype: np.dtype, path: str) -> int:
+    """Byte offset of the field `path` (``outer.inner``) in a structured dtype."""
+    total = 0
+    for name in path.split("."):
+        dtype, offset = dtype.fields[name][:2]  # type: ignore[index]
+        total += offset
+    return total
+
+
 def _type_of(itemsize: int) -> np.dtype | None:
     """The type of records of so many bytes, None when there is none."""
     bodies, rest = divmod(itemsize - RECORD.itemsize, BODY_SAMPLE.itemsize)

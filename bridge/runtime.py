@@ -31,6 +31,9 @@ from rtcore.tables import BUDGET
 SOCKETS = ("device", "control", "state", "events")
 """The public sockets, in the order of their TCP ports."""
 
+PEER_SOCKET = "peer"
+"""The one that a daemon with a link has besides, at the port after them."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,47}")
 _LONGEST_IPC_PATH = 107 if sys.platform.startswith("linux") else 103
 """Bytes that the operating system allows in the path of a local socket."""
@@ -227,21 +230,27 @@ class RuntimeDirectory:
             )
         return f"ipc://{path}"
 
-    def endpoints(self, sockets: Any = None, guarded: bool = False) -> dict[str, str]:
-        """Addresses ``{"device", "control", "state", "events"}``.
+    def endpoints(self, sockets: Any = None, guarded: bool = False, link: Any = None) -> dict[str, str]:
+        """Addresses ``{"device", "control", "state", "events"}``, and ``"peer"`` where a link waits for its other end.
 
-        `sockets`: the `[sockets]` section, as the Config object or as a mapping; None means ipc. guarded: by keys.
-        Raises AddressRefused for a host that is not loopback, unless it is guarded.
+        `sockets`, `link`: the sections of these names, as the Config object or as a mapping; no `sockets` means ipc, no
+        `link` that there is none. guarded: by keys. Raises AddressRefused for a host that is not loopback, unless it is
+        guarded.
         """
-        section = dict(sockets) if isinstance(sockets, Mapping) else sockets.model_dump() if sockets is not None else {}
+        section = _mapping(sockets)
+        names = SOCKETS if link is None or _mapping(link).get("connect") else (*SOCKETS, PEER_SOCKET)
         if section.get("transport", "ipc") == "ipc":
-            return {socket: check_address(self.ipc(socket)) for socket in SOCKETS}
-        host = section["host"]
-        if ":" in host:
-            host = f"[{host}]"
-        return {
-            socket: check_address(f"tcp://{host}:{section['port'] + i}", guarded) for i, socket in enumerate(SOCKETS)
-        }
+            found = {socket: check_address(self.ipc(socket)) for socket in names}
+        else:
+            host = section["host"]
+            if ":" in host:
+                host = f"[{host}]"
+            found = {
+                socket: check_address(f"tcp://{host}:{section['port'] + i}", guarded) for i, socket in enumerate(names)
+            }
+        if PEER_SOCKET in found and section.get("peer"):
+            found[PEER_SOCKET] = check_address(section["peer"], guarded)
+        return found
 
     def judge_endpoint(self) -> str:
         """Where processes of the daemon ask whether a key may come in (the supervisor answers)."""
@@ -265,7 +274,7 @@ class RuntimeDirectory:
             )
         try:
             found = json.loads(self.endpoints_path.read_bytes())
-            return {socket: found[socket] for socket in SOCKETS}
+            return {socket: found[socket] for socket in (*SOCKETS, *({PEER_SOCKET} & found.keys()))}
         except (OSError, ValueError, KeyError) as error:
             raise RuntimeDirectoryError(f"the daemon named {self.name!r} is still starting; try again") from error
 
@@ -281,6 +290,12 @@ class RuntimeDirectory:
         """File name in /dev/shm of this daemon's `kind` (``ring``, ``mailbox``): unique per user and directory."""
         digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
         return f"hapticd-{os.getuid()}-{digest}-{kind}"
+
+
+def _mapping(section: Any) -> dict[str, Any]:
+    if section is None:
+        return {}
+    return dict(section) if isinstance(section, Mapping) else section.model_dump()
 
 
 def _pid_in(descriptor: int) -> int | None:

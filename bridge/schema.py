@@ -1,4 +1,4 @@
-"""The one schema table of the two 1 kHz messages, and the constants of the wire.
+"""The one schema table of the 1 kHz messages, and the constants of the wire.
 
 Codec (:mod:`bridge.wire`), client library and ``docs/protocol.md`` are all made from what stands here.
 """
@@ -38,6 +38,18 @@ MAX_RATE = 1e3
 
 MAX_TIME = 1 << 62
 """``t_sample`` is below this, so that differences of times never overflow, ns."""
+
+MAX_WRENCH = 1e4
+"""Largest magnitude of a wrench component in a peer message, N or N·m."""
+
+MAX_CARRIED = 1e9
+"""Largest magnitude of what adds up over a link's session: integrals of waves, sqrt(W) s, and energies, J."""
+
+MAX_IMPEDANCE = 1e6
+"""Largest impedance of waves, N·s/m or N·m·s/rad."""
+
+MAX_METHOD = 2
+"""Largest code of a method in a peer message."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +108,34 @@ RENDER_FIELDS: tuple[Field, ...] = (
 )
 """servo -> client, message kind 2."""
 
+PEER_FIELDS: tuple[Field, ...] = (
+    Field("session", "u8", 1, "", "random, of the sender's start"),
+    Field("seq", "u8", 1, "", "counts what was sent, from 1: gaps are losses"),
+    Field("t_sent", "i8", 1, "ns", "when it left, sender's monotonic clock"),
+    Field("t_echo", "i8", 1, "ns", "`t_sent` of the newest message that the sender had got, 0 for none"),
+    Field("t_held", "i8", 1, "ns", "how long the sender had had it"),
+    Field("position", "f8", 3, "m", "of the sender's hand: its image, scene axes, device metres"),
+    Field("orientation", "f8", 4, "", "of the same, quaternion [x, y, z, w]; norm within 1e-3 of 1"),
+    Field("twist", "f8", 6, "m/s, rad/s", "[linear, angular], scene axes, device metres"),
+    Field("wrench", "f8", 6, "N, N·m", "what the sender's surroundings do to its hand, scene axes"),
+    Field("wave", "f8", 6, "sqrt(W) s", "integral of the wave that it sends, scene axes"),
+    Field("wave_energy", "f8", 1, "J", "what that wave has carried since the session began"),
+    Field("energy", "f8", 1, "J", "what the sender's tank has handed over since the session began"),
+    Field("impedance", "f8", 2, "N·s/m, N·m·s/rad", "of its waves"),
+    Field("method", "u1", 1, "", "0 none, 1 waves, 2 tank"),
+    Field("active", "u1", 1, "", "1: the sender is engaged, and its hand is felt"),
+)
+"""end of a link -> other end, message kind 3; only as a struct."""
+
 KIND_SAMPLE = 1
 KIND_RENDER = 2
+KIND_PEER = 3
+KIND_PEER_HELLO = 4
+"""A header and nothing else: whoever sends it asks for the peer messages of an end that has not heard of it."""
 
 
 class Reject:
-    """Why a message on the device socket was refused. Refused messages change nothing and are counted."""
+    """Why a message on the device or peer socket was refused. Refused messages change nothing and are counted."""
 
     NONE = 0
     TOO_LONG = 1
@@ -119,6 +153,10 @@ class Reject:
     OUT_OF_RANGE = 11
     UNKNOWN_FIELD = 12
     """A key that the table does not have: a misspelt optional field must not pass as absent."""
+    SECOND_PEER = 13
+    """Another end is linked already, and has not been silent for the stale time."""
+    OWN_MESSAGE = 14
+    """An end got what it had sent itself: it is linked to itself."""
 
 
 CONTROL_ERRORS: dict[str, str] = {

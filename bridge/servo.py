@@ -17,10 +17,11 @@ from typing import Any
 import zmq
 
 from bridge import realtime
-from bridge.access import ask_judge, bind, stored_keys
+from bridge.access import ask_judge, bind, load_link_keys, stored_keys
 from bridge.exit_codes import ExitCode
 from bridge.keys import KeyPair
 from bridge.mailbox import CommandReader
+from bridge.peer_socket import open_peer
 from bridge.ring import ENDED, TICKING, WARM, RingError, RingWriter
 from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, read_assembly
 from bridge.servo_loop import Servo
@@ -124,7 +125,10 @@ def main(runtime_dir: str) -> int:
         commands = CommandReader(runtime.mailbox_path)
         stored = read_assembly(runtime)
         keys = stored_keys(runtime, stored.config)
-        endpoint = runtime.endpoints(stored.config["sockets"], keys is not None)["device"]
+        link = stored.config.get("link")
+        endpoints = runtime.endpoints(stored.config["sockets"], keys is not None, link)
+        endpoint = endpoints["device"]
+        link_keys = load_link_keys(link, stored.config.get("access"), stored.base_directory)
     except (RingError, RuntimeDirectoryError, OSError, ValueError, KeyError) as error:
         print(f"servo: {error}", file=sys.stderr)
         return ExitCode.SERVO_START
@@ -147,12 +151,21 @@ def main(runtime_dir: str) -> int:
     except (zmq.ZMQError, RuntimeDirectoryError) as error:
         print(f"servo: cannot listen on {endpoint}: {error}", file=sys.stderr)
         return ExitCode.ADDRESS_IN_USE
+    peer_socket = None
+    if link is not None:
+        listening, connect = endpoints.get("peer", ""), link["connect"]
+        try:
+            peer_socket = open_peer(socket.context, listening, keys, connect=connect, connect_keys=link_keys)
+        except (zmq.ZMQError, RuntimeDirectoryError) as error:
+            what = f"cannot connect the link to {connect}" if connect else f"cannot listen on {listening}"
+            print(f"servo: {what}: {error}", file=sys.stderr)
+            return ExitCode.SERVO_START if connect else ExitCode.ADDRESS_IN_USE
     if use_real_time and (statements[-1].granted or "HAPTICD_CORE" in os.environ):
         statements.append(realtime.request_core(realtime.preferred_core()))
     else:
         # Without priority a thread that is tied to one core waits whenever somebody else computes there.
         statements.append(realtime.Statement("core", False, "not pinned to a core, because SCHED_FIFO is not in force"))
-    servo = Servo(stored, ring, commands, socket)
+    servo = Servo(stored, ring, commands, socket, peer_socket)
     statements.append(realtime.set_timer_slack())
     servo.rehearse()
     servo.put_snapshot()
@@ -180,6 +193,8 @@ def main(runtime_dir: str) -> int:
     header.ready = ENDED
     say("ended", code=int(code), ticks=ring.count, **summary)
     socket.close()
+    if peer_socket is not None:
+        peer_socket.close()
     return code
 
 

@@ -2,7 +2,8 @@
 
 While ticking it reads at most `MAX_MESSAGES` samples and one command per tick, runs `haptics.tick.tick`, answers the
 owner without ever waiting for it, and writes one record into the ring, with the states of the bodies that move behind
-it. It opens no file, prints nothing, and keeps no memory. The process around it is `bridge.servo`.
+it. With a link, messages go to and fro as well (:mod:`bridge.peer_socket`). It opens no file, prints nothing, and keeps
+no memory. The process around it is `bridge.servo`.
 """
 
 import os
@@ -16,10 +17,12 @@ from bridge import realtime
 from bridge.exit_codes import ExitCode
 from bridge.governor import Governor
 from bridge.mailbox import CommandReader
-from bridge.ring import RingWriter
+from bridge.peer_socket import Peer
+from bridge.ring import RingWriter, offset_of
 from bridge.runtime import StoredAssembly
 from bridge.schema import Reject
 from haptics.limits import NOT_FINITE, NOT_SENT
+from haptics.link_codes import LinkReason, LinkState
 from haptics.states import CommandKind, EngagementState, Reason
 from haptics.tables import BODY_SAMPLE, COMMAND, RECORD, SAMPLE, TOUCH
 from rtcore.model import moving_bodies
@@ -56,15 +59,6 @@ without that, its samples would look older by the minute, until the watchdog too
 _POLLIN = int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
 _SNDMORE_NOBLOCK = int(zmq.SNDMORE) | int(zmq.NOBLOCK)
-
-
-def offset_of(dtype: np.dtype, path: str) -> int:
-    """Byte offset of the field `path` (``outer.inner``) in a structured dtype."""
-    total = 0
-    for name in path.split("."):
-        dtype, offset = dtype.fields[name][:2]  # type: ignore[index]
-        total += offset
-    return total
 
 
 def next_due(due: int, started: int, now: int, period: int) -> tuple[int, int, int]:
@@ -130,7 +124,15 @@ class Sessions:
 class Servo:
     """State and loop of the process. `run` returns when forces are off and the servo was asked to end."""
 
-    def __init__(self, stored: StoredAssembly, ring: RingWriter, commands: CommandReader, socket: zmq.Socket) -> None:
+    def __init__(
+        self,
+        stored: StoredAssembly,
+        ring: RingWriter,
+        commands: CommandReader,
+        socket: zmq.Socket,
+        peer_socket: zmq.Socket | None = None,
+    ) -> None:
+        """peer_socket: of a link, where there is one."""
         from bridge.wire import decode_sample, encode_render, sample_is_struct
         from haptics.bodies import sample_bodies
         from haptics.snapshot import pack_snapshot, snapshot_size
@@ -195,6 +197,7 @@ class Servo:
         at = offset_of(RECORD, "input.command")
         self._command = self._bytes[at : at + COMMAND.itemsize]
         self._no_command = bytes(COMMAND.itemsize)
+        self.peer = None if peer_socket is None else Peer(peer_socket, self.record, stored.settings["link"])
         self._arrived = np.zeros(1, SAMPLE)
         self._arrived_bytes = self._arrived.view(np.uint8).data
         self._arrived_words = self._arrived_bytes.cast("Q")
@@ -224,6 +227,8 @@ class Servo:
             self._sample_bodies(state)
             self._encode(record, 0, number % 2 == 0)
             self._decode(b"\xc1", self._arrived)
+            if self.peer is not None:
+                self.peer.rehearse()
             self.waiter.wait_until(time.monotonic_ns() + 200_000)
         self._sample_bodies(self.state)
 
@@ -321,10 +326,15 @@ class Servo:
         self._u4[_MISSED] = missed
         self._u4[_REJECTED_TOTAL] = self._rejected_total & 0xFFFFFFFF
 
+        peer = self.peer
+        if peer is not None:
+            peer.take(started)
         self._tick_kernel(self.model, self.state, self.settings, self.touch, self.record)
         self._i8[_COMPUTED] = time.monotonic_ns()
         if reply and sessions.has_sample:
             self._reply()
+        if peer is not None and self._i4[_LINK_SEND]:
+            peer.send()
         sent = time.monotonic_ns()
         self._i8[_SENT] = sent
         self._u4[_DROPPED] = self._dropped & 0xFFFFFFFF
@@ -487,6 +497,7 @@ class Servo:
             *("stiffness", "damping", "feed_forward"),
         )
         forces = {name: output[name].copy() for name in fading}
+        self._let_go(output)
         output["render_twist"] = output["event_from"] = output["event_to"] = output["command_id"] = 0
         output["reason"] = Reason.NOT_FINITE
         for step in range(steps + 1):
@@ -508,6 +519,19 @@ class Servo:
             self._tick_number += 1
             self.waiter.sleep_until(now + self.period_ns)
 
+    def _let_go(self, output: np.ndarray) -> None:
+        """The link ends with the tick that failed: its other end is told once that nobody is felt here any more."""
+        link = output["link"]
+        link["wrench"] = link["gain"] = link["send"] = 0
+        if self.peer is None:
+            return
+        link["state"], link["reason"] = LinkState.LOST, LinkReason.NOT_FINITE
+        if link["message"]["seq"][0] == 0:
+            return
+        link["message"]["active"] = 0
+        link["message"]["seq"] += 1
+        self.peer.send()
+
 
 _TICK = offset_of(RECORD, "tick") // 8
 _AGE = offset_of(RECORD, "input.age_ns") // 8
@@ -518,6 +542,7 @@ _HAS_SAMPLE = offset_of(RECORD, "input.has_sample")
 _SUPERVISOR_LOST = offset_of(RECORD, "input.supervisor_lost")
 _STATE = offset_of(RECORD, "output.state") // 4
 _STOPPED = offset_of(RECORD, "output.stopped") // 4
+_LINK_SEND = offset_of(RECORD, "output.link.send") // 4
 _UNITS = offset_of(RECORD, "budget.units") // 4
 _SWEEPS = offset_of(RECORD, "budget.sweeps") // 4
 _VISITS = offset_of(RECORD, "budget.visits") // 4

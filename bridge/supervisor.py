@@ -159,7 +159,7 @@ class Daemon:
         self.on_progress = on_progress
         self.on_message = on_message
         self.access = load_access(assembly.config.access, getattr(assembly, "base_directory", "") or ".")
-        self.endpoints = runtime.endpoints(assembly.config.sockets, self.access is not None)
+        self.endpoints = runtime.endpoints(assembly.config.sockets, self.access is not None, assembly.config.link)
         self._keys = None if self.access is None else self.access.keys
         self.judge: Judge | None = None
         self.statements: list[dict[str, Any]] = []

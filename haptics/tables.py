@@ -459,6 +459,10 @@ TIMING = np.dtype(
         ("dropped_renders", "u4"),  # in total: the client did not read
         ("rejected_total", "u4"),
         ("governed_total", "u4"),  # ticks whose budget was below the configured one, to keep the period
+        ("peer_rejected", "u4"),  # messages on the peer socket that were refused, in total
+        ("peer_reject_code", "u4"),  # bridge.wire code of the last of them
+        ("peer_dropped", "u4"),  # messages for the other end that could not be sent, in total
+        ("padding", "u4"),
     ],
     align=True,
 )

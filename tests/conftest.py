@@ -25,7 +25,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 ALONE = {
     *("test_access", "test_adapter_parts"),
     *("test_children", "test_cli_processes", "test_client", "test_control", "test_demo", "test_doctor", "test_hands"),
-    *("test_log_play", "test_mailbox", "test_publisher", "test_realtime", "test_ring", "test_runtime", "test_servo"),
+    *(
+        "test_link_relay",
+        "test_log_play",
+        "test_mailbox",
+        "test_peer_socket",
+        "test_publisher",
+        "test_realtime",
+        "test_ring",
+        "test_runtime",
+        "test_servo",
+    ),
 }
 """Files with processes or clocks of their own, like all of tests/system: they get the machine to themselves."""
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from haptics.link_codes import METHODS, LinkReason, LinkState
 from haptics.states import CommandKind, CommandResult, EngagementState, Reason
 from haptics.tables import BODY_SAMPLE, RECORD
 
@@ -48,7 +49,52 @@ def _choices(kind: type) -> str:
 
 _EXACT = "up to 64 bits: read it with a parser that keeps integers exact"
 
+_METHODS = ", ".join(f"{number} {name}" for name, number in METHODS.items())
+
+_PEER: dict[str, tuple[str, str]] = {
+    "session": ("", "of the sender's start; decimal text, because it uses up to 64 bits"),
+    "seq": ("", f"counts what was sent, from 1; {_EXACT}"),
+    "t_sent": ("ns", f"when it left, sender's monotonic clock; {_EXACT}"),
+    "t_echo": ("ns", f"t_sent of the newest message that the sender had got, 0 for none; {_EXACT}"),
+    "t_held": ("ns", f"how long the sender had had it; {_EXACT}"),
+    "position": ("m", "of the sender's hand: its image, scene axes, device metres"),
+    "orientation": ("", "of the same, quaternion [x, y, z, w]"),
+    "twist": ("m/s, rad/s", "of the same, [linear, angular], scene axes, device metres"),
+    "wrench": ("N, N·m", "what the sender's surroundings do to its hand, scene axes"),
+    "wave": ("sqrt(W) s", "integral of the wave that it sends, scene axes"),
+    "wave_energy": ("J", "what that wave has carried since the session began"),
+    "energy": ("J", "what the sender's tank has handed over since the session began"),
+    "impedance": ("N·s/m, N·m·s/rad", "of its waves"),
+    "method": ("", _METHODS),
+    "active": ("", "1: the sender is engaged, and its hand is felt"),
+}
+
+_LINK: dict[str, tuple[str, str]] = {
+    **{f"input.peer.message.{name}": said for name, said in _PEER.items()},
+    "input.peer.age_ns": ("ns", "since that message arrived; meaningless while there is none"),
+    "input.peer.way_ns": ("ns", "way there and back, as that message tells; 0: not known"),
+    "input.peer.received": ("", f"messages of the other end in total; {_EXACT}"),
+    "input.peer.lost": ("", f"lost in total, by the gaps in their numbers; {_EXACT}"),
+    "input.peer.fresh": ("", "1: a new message of the other end arrived for this tick"),
+    "output.link.wrench": ("N, N·m", "part of coupling_wrench that the link makes, device frame"),
+    **{f"output.link.message.{name}": said for name, said in _PEER.items()},
+    "output.link.energy": ("J", "handed to the hand by the link"),
+    "output.link.credit": ("J", "left in its tank, or of its waves"),
+    "output.link.distance": ("m", "between the own hand and the other as it counts, at the device"),
+    "output.link.gain": ("", "ramp, 0..1"),
+    "output.link.state": ("", _choices(LinkState)),
+    "output.link.reason": ("", "why the link is not up: " + _choices(LinkReason)),
+    "output.link.send": ("", "1: the message is to go out"),
+    "timing.peer_rejected": ("", "messages on the peer socket that were refused, in total"),
+    "timing.peer_reject_code": ("", "why the last of them was refused (table of codes in the protocol)"),
+    "timing.peer_dropped": ("", "messages for the other end that could not be sent, in total"),
+}
+for _name in ("session", "t_sent", "t_echo", "t_held"):
+    _LINK[f"output.link.message.{_name}"] = (_PEER[_name][0], "filled in when the message goes out; 0 in a log")
+_LINK["output.link.message.session"] = ("", "filled in when the message goes out; decimal text, 0 in a log")
+
 DESCRIPTIONS: dict[str, tuple[str, str]] = {
+    **_LINK,
     "tick": ("", f"number of the tick; {_EXACT}"),
     "input.sample.session": ("", "session that sent the sample; decimal text, because it uses up to 64 bits"),
     "input.sample.seq": ("", f"number of the sample within its session; {_EXACT}"),
@@ -78,6 +124,8 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.device_orientation": ("", "image of the device, quaternion [x, y, z, w], scene"),
     "output.device_velocity": ("m/s", "of the device image, scene"),
     "output.velocity_delay_s": ("s", "delay of the velocity estimator; 0 when the client sent the twist"),
+    "output.goal_position": ("m", "what the mechanics were asked for: where the tip centre is to go, scene"),
+    "output.goal_orientation": ("", "the same of the tool, quaternion [x, y, z, w], scene"),
     "output.proxy_position": ("m", "centre of the tool tip, scene"),
     "output.proxy_orientation": ("", "of the tool, quaternion [x, y, z, w], scene"),
     "output.wrench": ("N, N·m", "[force, torque] that a plain client applies, device frame, about the coupling point"),
@@ -179,7 +227,14 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
 }
 """Unit and meaning of every field by its path in RECORD."""
 
-_AS_TEXT = {"input.sample.session", "input.command.session", "output.owner", "output.report.bodies_digest"}
+_AS_TEXT = {
+    "input.sample.session",
+    "input.command.session",
+    "input.peer.message.session",
+    "output.link.message.session",
+    "output.owner",
+    "output.report.bodies_digest",
+}
 """Any 64 bits: a reader whose numbers are doubles would confuse two of them."""
 
 Label = Callable[[int], tuple[int, str]]

@@ -1,11 +1,11 @@
-"""Layout of the two 1 kHz messages as fixed structs, made from the schema table; and the error of a broken message."""
+"""Layout of the 1 kHz messages as fixed structs, made from the schema table; and the error of a broken message."""
 
 import struct
 from collections.abc import Sequence
 
 import numpy as np
 
-from bridge.schema import RENDER_FIELDS, SAMPLE_FIELDS, STRUCT_MARK, Field
+from bridge.schema import PEER_FIELDS, RENDER_FIELDS, SAMPLE_FIELDS, STRUCT_MARK, Field
 
 Vector = Sequence[float] | np.ndarray
 """A few numbers."""
@@ -47,6 +47,7 @@ def _python_format(fields: Sequence[Field]) -> str:
 
 SAMPLE_STRUCT = struct_dtype(SAMPLE_FIELDS)
 RENDER_STRUCT = struct_dtype(RENDER_FIELDS)
+PEER_STRUCT = struct_dtype(PEER_FIELDS)
 SAMPLE_PACKER = struct.Struct(_python_format(SAMPLE_FIELDS))
 RENDER_PACKER = struct.Struct(_python_format(RENDER_FIELDS))
 MARK = bytes([STRUCT_MARK])

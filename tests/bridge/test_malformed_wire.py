@@ -4,16 +4,27 @@ import math
 import struct
 
 import msgpack
+import numpy as np
 import pytest
 
 from bridge.client import HapticdError, check_greeting
 from bridge.mailbox import CommandReader, CommandWriter, create_mailbox
 from bridge.notices import read_notice
 from bridge.ring import RingError
-from bridge.schema import RENDER_FIELDS
-from bridge.wire import WireError, decode_render
+from bridge.schema import PEER_FIELDS, RENDER_FIELDS, Reject
+from bridge.wire import (
+    PEER_HELLO,
+    PEER_STRUCT,
+    WireError,
+    decode_peer,
+    decode_render,
+    decode_sample,
+    encode_peer,
+    encode_sample,
+)
 from bridge.wire.layout import RENDER_PACKER, RENDER_STRUCT
 from haptics.states import CommandKind
+from haptics.tables import PEER, SAMPLE
 
 # -- renders -----------------------------------------------------------------------------------------------------------
 
@@ -60,6 +71,34 @@ def test_renders_of_another_form_are_refused():
     ):
         with pytest.raises(WireError):
             decode_render(spoilt)
+
+
+# -- peer messages -----------------------------------------------------------------------------------------------------
+
+
+def peer_message() -> bytes:
+    peers = np.zeros(1, PEER)
+    peers["seq"], peers["orientation"] = 1, (0.0, 0.0, 0.0, 1.0)
+    return encode_peer(peers, 5, 1)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 1e300, -1e300])
+@pytest.mark.parametrize("field", [f for f in PEER_FIELDS if f.kind == "f8"], ids=lambda f: f.name)
+def test_no_number_of_a_peer_message_is_too_large_to_be_squared(field, number):
+    into = np.zeros(1, PEER)
+    for item in range(field.count):
+        message = bytearray(peer_message())
+        struct.pack_into("<d", message, PEER_STRUCT.fields[field.name][1] + 8 * item, number)
+        code = decode_peer(bytes(message), into)
+        refused = (Reject.OUT_OF_RANGE, Reject.NOT_UNIT) if math.isfinite(number) else (Reject.NOT_FINITE,)
+        assert code in refused and not into.tobytes().strip(b"\0")
+
+
+def test_a_sample_is_no_peer_message_and_the_other_way_round():
+    sample = encode_sample(5, 1, 1, (0.0, 0.0, 0.0))
+    assert decode_peer(sample, np.zeros(1, PEER)) == Reject.KIND
+    assert decode_sample(peer_message(), np.zeros(1, SAMPLE)) == Reject.KIND
+    assert decode_sample(PEER_HELLO, np.zeros(1, SAMPLE)) == Reject.KIND
 
 
 # -- greetings, notices, commands --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What comes over sockets and shared memory: samples, renders, requests, replies, notices, commands."""
+"""What comes over sockets and shared memory: samples, renders, peer messages, requests, replies, notices, commands."""
 
 import math
 import random
@@ -18,19 +18,35 @@ from bridge.notices import read_notice
 from bridge.ring import RingError
 from bridge.schema import (
     CONTROL_OPERATIONS,
+    MAX_CARRIED,
     MAX_COORDINATE,
+    MAX_IMPEDANCE,
+    MAX_METHOD,
     MAX_NESTING,
     MAX_RATE,
+    MAX_TIME,
+    MAX_WRENCH,
+    PEER_FIELDS,
     RENDER_FIELDS,
     REPLY_MAX_NESTING,
     SAMPLE_FIELDS,
     Field,
     Reject,
 )
-from bridge.wire import WireError, decode_render, decode_sample, encode_sample, unpack_control
+from bridge.wire import (
+    PEER_HELLO,
+    PEER_STRUCT,
+    WireError,
+    decode_peer,
+    decode_render,
+    decode_sample,
+    encode_peer,
+    encode_sample,
+    unpack_control,
+)
 from bridge.wire.layout import RENDER_PACKER, RENDER_STRUCT, SAMPLE_STRUCT
 from haptics.states import CommandKind
-from haptics.tables import COMMAND, SAMPLE
+from haptics.tables import COMMAND, PEER, SAMPLE
 from tools.fuzz.mutations import (
     WRONG,
     Made,
@@ -206,6 +222,81 @@ def _unsound_render(render: Any) -> str:
         if not _render_takes(field, list(value) if field.count > 1 else int(value) if field.kind != "f8" else value):
             return f"{field.name} is {value!r:.60}"
     return ""
+
+
+# -- peer messages -----------------------------------------------------------------------------------------------------
+
+
+def _good_peer() -> bytes:
+    peers = np.zeros(1, PEER)
+    peers["seq"] = 7
+    peers["position"], peers["orientation"] = (0.1, -0.2, 0.3), (0.0, 0.0, 0.6, 0.8)
+    peers["twist"], peers["wrench"], peers["wave"] = 0.25, -1.5, 1e-3
+    peers["wave_energy"] = peers["energy"] = 0.125
+    peers["impedance"], peers["method"], peers["active"] = (10.0, 0.01), 1, 1
+    return encode_peer(peers, 12345678901234567, 1_000_000_000, 999_000_000, 400_000)
+
+
+PEER_BYTES = _good_peer()
+_PEER_FLOATS = {
+    "position": MAX_COORDINATE,
+    "orientation": 1.001,
+    "twist": MAX_RATE,
+    "wrench": MAX_WRENCH,
+    "wave": MAX_CARRIED,
+    "wave_energy": MAX_CARRIED,
+    "energy": MAX_CARRIED,
+    "impedance": MAX_IMPEDANCE,
+}
+_NOT_NEGATIVE = ("wave_energy", "energy", "impedance")
+_PEER_WHOLE = {
+    "session": ("<Q", (0, 1 << 63, (1 << 64) - 1)),
+    "seq": ("<Q", (0,)),
+    **dict.fromkeys(("t_sent", "t_echo", "t_held"), ("<q", (-1, MAX_TIME, (1 << 63) - 1, -(1 << 63)))),
+    "method": ("<B", tuple(range(MAX_METHOD + 1, 256))),
+    "active": ("<B", tuple(range(2, 256))),
+}
+_PEERS = np.zeros(1, PEER)
+_UNTOUCHED_PEER = np.zeros(1, PEER)
+_UNTOUCHED_PEER.view(np.uint8)[:] = 0x5A
+_UNTOUCHED_PEER_BYTES = _UNTOUCHED_PEER.tobytes()
+
+
+def _peer_of_wrong_values(rng: random.Random) -> Made:
+    message = bytearray(PEER_BYTES)
+    if rng.random() < 0.4:
+        name = rng.choice(list(_PEER_WHOLE))
+        form, values = _PEER_WHOLE[name]
+        struct.pack_into(form, message, PEER_STRUCT.fields[name][1], rng.choice(values))  # type: ignore[index]
+        return bytes(message), True
+    field = rng.choice([field for field in PEER_FIELDS if field.kind == "f8"])
+    wrong = [math.nextafter(_PEER_FLOATS[field.name], math.inf), 1e300, -1e300]
+    if field.name in _NOT_NEGATIVE:
+        wrong += [-5e-324, -1.0]
+    at = PEER_STRUCT.fields[field.name][1] + 8 * rng.randrange(field.count)  # type: ignore[index]
+    struct.pack_into("<d", message, at, rng.choice(wrong))
+    return bytes(message), True
+
+
+def _read_peer(message: bytes) -> np.ndarray:
+    _PEERS[:] = _UNTOUCHED_PEER
+    if decode_peer(message, _PEERS) != Reject.NONE:
+        if _PEERS.tobytes() != _UNTOUCHED_PEER_BYTES:
+            raise AssertionError("a refused peer message was written")
+        raise Refused
+    return _PEERS
+
+
+def _unsound_peer(peers: np.ndarray) -> str:
+    row = peers[0]
+    for name, most in _PEER_FLOATS.items():
+        if not (np.abs(row[name]) <= most).all() or (name in _NOT_NEGATIVE and (row[name] < 0.0).any()):
+            return f"{name} is out of range"
+    if not abs(np.linalg.norm(row["orientation"]) - 1.0) < 1e-12:
+        return "no unit quaternion"
+    times = all(0 <= row[name] < MAX_TIME for name in ("t_sent", "t_echo", "t_held"))
+    whole = 0 < row["session"] < 1 << 63 and row["seq"] > 0 and times
+    return "" if whole and row["method"] <= MAX_METHOD and row["active"] <= 1 else "out of range"
 
 
 # -- control, state and events -----------------------------------------------------------------------------------------
@@ -463,6 +554,19 @@ TARGETS = (
         decode_render,
         (WireError,),
         _unsound_render,
+    ),
+    Target(
+        "peer",
+        120,
+        one_of(
+            _peer_of_wrong_values,
+            lambda rng: _wrong_struct(rng, PEER_BYTES, PEER_STRUCT, PEER_FIELDS, 0),
+            lambda rng: scatter(rng, (PEER_BYTES, PEER_HELLO)),
+            noise,
+        ),
+        _read_peer,
+        (Refused,),
+        _unsound_peer,
     ),
     Target(
         "render_map",
