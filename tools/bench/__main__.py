@@ -14,6 +14,7 @@ MODULES = (
     "wire",
     "feel",
     "stability",
+    "teleop",
     "reexec",
     "faults",
     "fuzz",
