@@ -41,7 +41,7 @@ setup: $(STAMP)  ## create the environment and install everything into it
 kernels: $(STAMP)  ## compile the numba kernels into their on-disk cache
 	@$(RUN) -m bridge.cli compile
 
-demo: $(STAMP)  ## a simulated hand feels a real mesh (SCENE=peg, door, motor, bolt, stack, box_on_box, gears: a task); log and pictures in out/
+demo: $(STAMP)  ## a simulated hand feels a real mesh (SCENE=peg, door, motor, bolt, stack, box_on_box, gears: a task; teleop: two hands); log and pictures in out/
 	@$(RUN) -m bridge.cli demo $(if $(SCENE),--scene $(SCENE))
 
 test: kernels lint  ## everything that must pass: ruff, mypy, pytest

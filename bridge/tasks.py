@@ -19,6 +19,10 @@ TASKS = {
 }
 """By name, what the hand does."""
 
+TELEOP = "teleop"
+SCENES = {**TASKS, TELEOP: "two hands feel each other through a link that delays and loses (bridge.demo_link)"}
+"""All that can be shown by name, what two hands do together included."""
+
 
 YAWS_DEG = {"door": 110.0}
 """From where the picture of a task is taken, around the vertical, where the view that shows most is not the best."""

@@ -11,7 +11,7 @@ from bridge.cli.errors import fail
 from bridge.cli.options import Json, Name, files
 from bridge.cli.printing import print_json, print_map
 from bridge.exit_codes import ExitCode
-from bridge.tasks import TASKS
+from bridge.tasks import SCENES, TELEOP
 
 ConfigPath = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="Scene to run (TOML).", autocompletion=files(".toml"))
@@ -172,8 +172,8 @@ def demo(
         typer.Option(
             "--scene",
             metavar="NAME",
-            help=f"Do a task instead: {', '.join(TASKS)}.",
-            autocompletion=lambda incomplete: [name for name in TASKS if name.startswith(incomplete)],
+            help=f"Do a task instead, or show two hands on a link: {', '.join(SCENES)}.",
+            autocompletion=lambda incomplete: [name for name in SCENES if name.startswith(incomplete)],
         ),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Only tell which scenes there are.")] = False,
@@ -188,7 +188,8 @@ def demo(
 
     Leaves a log, a picture of the scene and a plot, executes the log again, and prints what was measured. With a scene,
     a hand does a task with a whole tool; the exit code is 0 only if the task was done, nothing penetrated, no force
-    stepped above its bound, and the log gave the same bits again.
+    stepped above its bound, and the log gave the same bits again. The scene teleop has two hands, each at a daemon of
+    its own, and a link that delays and loses; its exit code is 0 only if they came to rest and the link gave no energy.
 
     Examples:
 
@@ -199,13 +200,19 @@ def demo(
         hapticd demo --list
 
         hapticd demo --scene peg
+
+        hapticd demo --scene teleop
     """
     if listed:
-        for name, what in TASKS.items():
+        for name, what in SCENES.items():
             print(f"{name:<10} {what}")
         return ExitCode.OK
-    if scene is not None and scene not in TASKS:
-        fail(f"--scene {scene!r}: there is no such scene; there are: {', '.join(TASKS)}", ExitCode.USAGE)
+    if scene is not None and scene not in SCENES:
+        fail(f"--scene {scene!r}: there is no such scene; there are: {', '.join(SCENES)}", ExitCode.USAGE)
+    if scene == TELEOP:
+        from bridge.demo_link import run_link_demo
+
+        return run_link_demo(out=out, as_json=as_json)
     from bridge.demo import run_demo
 
     return run_demo(task=scene, seconds=seconds, out=out, window=window, as_json=as_json)

@@ -33,7 +33,7 @@ STATE_COLOURS = {
     EngagementState.FAULT: "#c9394a",
 }
 
-_STYLE: dict[str, Any] = {
+STYLE: dict[str, Any] = {
     "font.size": 9.5,
     "font.family": "DejaVu Sans",
     "text.color": INK,
@@ -81,7 +81,7 @@ def plot_records(records: np.ndarray, path: Path, *, title: str, remark: str = "
     from matplotlib.figure import Figure
 
     # Forces that are not finite, or too large to square, are drawn as far as they can be.
-    with matplotlib.rc_context(_STYLE), np.errstate(over="ignore", invalid="ignore"):  # type: ignore[arg-type]
+    with matplotlib.rc_context(STYLE), np.errstate(over="ignore", invalid="ignore"):  # type: ignore[arg-type]
         figure = Figure(figsize=(12, 11.4 if moving else 9.6), dpi=130, layout="constrained")
         figure.get_layout_engine().set(h_pad=0.07, w_pad=0.08, hspace=0.02)  # type: ignore[union-attr,call-arg]
         heights = [0.16, 1.25, 1.0, *([0.95] if moving else []), 0.95, 0.85]
@@ -148,16 +148,16 @@ def _thin(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return xs, ys
 
 
-def _line(axes: Axes, x: np.ndarray, y: np.ndarray, **style: Any) -> None:
+def line(axes: Axes, x: np.ndarray, y: np.ndarray, **style: Any) -> None:
     axes.plot(*_thin(x, y), solid_joinstyle="round", **style)
 
 
-def _label(axes: Axes, text: str, unit: str) -> None:
+def label(axes: Axes, text: str, unit: str) -> None:
     axes.set_ylabel(unit)
     axes.set_title(text, loc="left", fontsize=10.5, fontweight="bold", pad=5)
 
 
-def _legend(axes: Axes) -> None:
+def legend(axes: Axes) -> None:
     axes.legend(
         loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=6, frameon=False, fontsize=9, borderaxespad=0.1,
         handlelength=1.4, columnspacing=1.3,
@@ -179,7 +179,7 @@ def _band(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
     axes.set_yticks([])
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    _label(axes, "Engagement", "")
+    label(axes, "Engagement", "")
     handles = [Patch(color=STATE_COLOURS[state], label=state.name.lower()) for state in seen]
     axes.legend(
         handles=handles, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=7, frameon=False, fontsize=9,
@@ -190,13 +190,13 @@ def _band(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
 def _force(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
     force = records["output"]["wrench"][:, :3]
     for index, (name, colour) in enumerate(zip("xyz", AXES, strict=True)):
-        _line(axes, seconds, force[:, index], color=colour, lw=1.0, label=name)
-    _line(axes, seconds, np.linalg.norm(force, axis=1), color=NORM, lw=1.5, label="norm")
+        line(axes, seconds, force[:, index], color=colour, lw=1.0, label=name)
+    line(axes, seconds, np.linalg.norm(force, axis=1), color=NORM, lw=1.5, label="norm")
     saturated = (records["output"]["limited"] & 1) != 0
     if saturated.any():
         _shade(axes, seconds, saturated, "saturated", STATE_COLOURS[EngagementState.FAULT])
-    _label(axes, "Force at the device", "N")
-    _legend(axes)
+    label(axes, "Force at the device", "N")
+    legend(axes)
 
 
 def _shade(axes: Axes, seconds: np.ndarray, where: np.ndarray, label: str, colour: str) -> None:
@@ -214,11 +214,11 @@ def _depth(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
     apart = np.linalg.norm(output["device_position"] - output["proxy_position"], axis=1) * 1e3
     # Before the first sample there is no device to be apart from.
     apart = np.where(records["input"]["has_sample"] != 0, apart, np.nan)
-    _line(axes, seconds, apart, color=INK, lw=1.3, label="device image to proxy")
+    line(axes, seconds, apart, color=INK, lw=1.3, label="device image to proxy")
     _shade(axes, seconds, output["report"]["contact_count"] > 0, "tip in contact", CONTACT)
     axes.set_ylim(bottom=0.0)
-    _label(axes, "Penetration of the device image", "mm (scene)")
-    _legend(axes)
+    label(axes, "Penetration of the device image", "mm (scene)")
+    legend(axes)
 
 
 def _bodies(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
@@ -228,20 +228,20 @@ def _bodies(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
     right.spines[:].set_visible(False)
     right.grid(visible=False)
     right.set_ylabel("contacts")
-    _line(right, seconds, report["body_contacts"].astype(float), color=CONTACT, lw=0.9, alpha=0.8)
+    line(right, seconds, report["body_contacts"].astype(float), color=CONTACT, lw=0.9, alpha=0.8)
     top = max(float(report["body_contacts"].max()), 1.0)
     right.set_ylim(0.0, 1.15 * top)
-    _line(axes, seconds, report["energy"], color=INK, lw=1.3, label="energy, J")
+    line(axes, seconds, report["energy"], color=INK, lw=1.3, label="energy, J")
     axes.plot([], [], color=CONTACT, lw=0.9, label="contacts with each other")
     _shade(axes, seconds, report["stopped"] > 0, "some stopped early", LATE)
-    _label(axes, "Bodies that move", "J")
-    _legend(axes)
+    label(axes, "Bodies that move", "J")
+    legend(axes)
 
 
 def _tick_time(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
     spent = _spent_us(records)
     p50, p99 = np.percentile(spent, (50, 99))
-    _line(axes, seconds, spent, color=TIME, lw=0.8, alpha=0.85, label="started to computed")
+    line(axes, seconds, spent, color=TIME, lw=0.8, alpha=0.85, label="started to computed")
     axes.axhline(p50, color=INK, lw=1.0, ls=(0, (4, 3)), label=f"p50 {p50:.0f}")
     axes.axhline(p99, color=LATE, lw=1.0, ls=(0, (4, 3)), label=f"p99 {p99:.0f}")
     missed = np.flatnonzero(records["timing"]["missed"])
@@ -251,8 +251,8 @@ def _tick_time(axes: Axes, records: np.ndarray, seconds: np.ndarray) -> None:
     if missed.size:
         colour = STATE_COLOURS[EngagementState.FAULT]
         axes.plot(seconds[missed], np.full(missed.size, 0.97 * top), "v", ms=5, color=colour, label="period missed")
-    _label(axes, f"Tick time (largest {spent.max():.0f} µs)", "µs")
-    _legend(axes)
+    label(axes, f"Tick time (largest {spent.max():.0f} µs)", "µs")
+    legend(axes)
 
 
 def _histogram(axes: Axes, values: np.ndarray, label: str, colour: str) -> None:

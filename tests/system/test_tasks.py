@@ -10,7 +10,7 @@ import pytest
 from daemons import ROOT
 
 from bridge.log.reader import read_log
-from bridge.tasks import TASKS
+from bridge.tasks import SCENES
 from bridge.verify.judgement import verify
 from haptics.states import Reason
 
@@ -63,10 +63,10 @@ def test_the_scenes_are_named_where_one_looks(tmp_path):
 
     listed = told("--list")
     assert listed.returncode == 0
-    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(TASKS)
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(SCENES)
     shown = told("--help").stdout
-    assert all(task in shown for task in TASKS)
+    assert all(task in shown for task in SCENES)
     wrong = told("--scene", "pegg")
     assert wrong.returncode == 2 and "peg, door" in wrong.stderr and "Traceback" not in wrong.stderr
     make = (Path(ROOT) / "Makefile").read_text()
-    assert all(task in make for task in TASKS)
+    assert all(task in make for task in SCENES)
