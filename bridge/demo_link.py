@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,17 @@ SECONDS = 12.0
 START_S = 120.0
 """A daemon that has not started by then will not."""
 
-HANDS = {
-    "left": ("held", (0.0, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 12.0),
-             ((0, 0, 0), (0, 0, 0), (40, 0, 0), (-30, 20, 0), (0, 0, 0), (0, 0, -50), (30, 0, -50), (0, 0, 0), (0, 0, 0))),
-    "right": ("light", (0.0, 12.0), ((0, 0, 0), (0, 0, 0))),
-}  # fmt: skip
+HANDS: dict[str, tuple[str, Sequence[float], Sequence[Sequence[float]]]] = {
+    "left": (
+        "held",
+        (0.0, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 12.0),
+        [
+            *([0, 0, 0], [0, 0, 0], [40, 0, 0], [-30, 20, 0], [0, 0, 0]),
+            *([0, 0, -50], [30, 0, -50], [0, 0, 0], [0, 0, 0]),
+        ],
+    ),
+    "right": ("light", (0.0, 12.0), [[0, 0, 0], [0, 0, 0]]),
+}
 """Grip, seconds, and where the hand wants to be then, mm from where it starts. The left one moves, presses through the
 other hand onto the table there, drags along it and comes back; the right one rests."""
 
@@ -52,7 +58,7 @@ def be_hand(name: str, side: str, seconds: float) -> None:
 
     start = np.array(read_assembly(RuntimeDirectory(name)).start)
     grip, times, places = HANDS[side]
-    path = WayPoints(times, [start + 1e-3 * np.array(place) for place in places])
+    path = WayPoints(times, start + 1e-3 * np.array(places))
     report = run_hand("sim", daemon=name, client_name=f"{side} hand", path=path, grip=grip, duration_s=seconds)
     if not report.ok:
         raise HapticdError("hand", report.ended)
@@ -272,7 +278,8 @@ def _text(figures: dict[str, Any], failures: list[str]) -> str:
             f"  stable       in the last second the hands went {figures['at_rest_mm']:.2f} mm",
             f"  passive      both hands got {figures['energy_given_max_J']:.4f} J at most beyond what they put in,"
             f" of the {figures['energy_begun_J']:g} J that the ends begin with",
-            f"  felt         up to {figures['force_max_N']:.2f} N; the hands were up to {figures['apart_max_mm']:.0f} mm apart",
+            f"  felt         up to {figures['force_max_N']:.2f} N;"
+            f" the hands were up to {figures['apart_max_mm']:.0f} mm apart",
             f"  repeats      {figures['ticks_executed_again']} ticks of both logs executed again,"
             f" {figures['ticks_differing']} differ",
             "",
