@@ -26,6 +26,7 @@ from bridge.ring import TICKING, RingError, RingReader
 from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, write_json
 from bridge.schema import PROTOCOL_VERSION, REPLY_MAX_BYTES
 from bridge.wire import WireError
+from haptics.link_codes import LinkReason, LinkState
 from haptics.states import EngagementState, Reason
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SOLVER, DEGRADED_SWEEP
 
@@ -68,6 +69,12 @@ STATE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("degraded", "", "words for the work that the budget cut short"),
     ("gap", "m", "smallest distance from the tip to a surface; -1 when none is near"),
     ("contacts", "", "list of maps: point, normal, displacement (scene, m), gap (m), body_id, face_id, sliding"),
+    (
+        "link",
+        "",
+        "map, absent without a link: state, state_name, reason, reason_name, gain, energy (J handed to the hand), "
+        "credit (J), distance (m), way_ns (there and back; 0: not known), received, lost, rejected, dropped",
+    ),
     ("bodies", "", "list of maps, one per body that moves: body_id, position (m) and orientation, mesh -> scene"),
     ("units_used", "", "work units of the tick"),
     ("tick_ns", "ns", "from start to reply sent"),
@@ -149,6 +156,8 @@ def state_message(record: np.void, body_ids: Sequence[int] = ()) -> dict[str, An
         {"body_id": body_id, "position": body["position"].tolist(), "orientation": body["orientation"].tolist()}
         for body_id, body in zip(body_ids, record["bodies"] if body_ids else (), strict=True)
     ]
+    if output["link"]["state"] != LinkState.OFF:
+        message["link"] = _link_facts(output["link"], entered["peer"], timing)
     message["units_used"] = int(report["units_used"])
     message["tick_ns"] = int(timing["sent_ns"] - timing["started_ns"])
     message["late_ns"] = int(timing["started_ns"] - timing["planned_ns"])
@@ -157,6 +166,20 @@ def state_message(record: np.void, body_ids: Sequence[int] = ()) -> dict[str, An
     message["dropped"] = int(timing["dropped_renders"])
     message["governed"] = int(timing["governed_total"])
     return message
+
+
+def _link_facts(link: np.void, entered: np.void, timing: np.void) -> dict[str, Any]:
+    """What an observer learns of a link. Sessions stay private."""
+    return {
+        "state": int(link["state"]),
+        "state_name": name_of(LinkState, link["state"]),
+        "reason": int(link["reason"]),
+        "reason_name": name_of(LinkReason, link["reason"]),
+        **{name: float(link[name]) for name in ("gain", "energy", "credit", "distance")},
+        **{name: int(entered[name]) for name in ("way_ns", "received", "lost")},
+        "rejected": int(timing["peer_rejected"]),
+        "dropped": int(timing["peer_dropped"]),
+    }
 
 
 def event_messages(records: np.ndarray) -> Iterator[dict[str, Any]]:

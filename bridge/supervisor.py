@@ -19,11 +19,12 @@ from typing import Any
 
 import zmq
 
-from bridge.access import LOCAL, Judge, load_access
+from bridge.access import LOCAL, Judge, load_access, load_link_keys
 from bridge.children import Child, Helper, describe_status, python_module
 from bridge.control import Control, Facts, listen
 from bridge.exit_codes import ExitCode
 from bridge.keys import KeysError, new_pair, write_pair
+from bridge.link_watch import LinkWatch
 from bridge.mailbox import CommandWriter, create_mailbox, find_orphans
 from bridge.notices import Notifier
 from bridge.ring import (
@@ -158,7 +159,9 @@ class Daemon:
         self.viewer = viewer
         self.on_progress = on_progress
         self.on_message = on_message
-        self.access = load_access(assembly.config.access, getattr(assembly, "base_directory", "") or ".")
+        base = getattr(assembly, "base_directory", "") or "."
+        self.access = load_access(assembly.config.access, base)
+        load_link_keys(assembly.config.link, assembly.config.access, base)
         self.endpoints = runtime.endpoints(assembly.config.sockets, self.access is not None, assembly.config.link)
         self._keys = None if self.access is None else self.access.keys
         self.judge: Judge | None = None
@@ -171,6 +174,7 @@ class Daemon:
         self.mailbox: CommandWriter | None = None
         self.notifier: Notifier | None = None
         self.control: Control | None = None
+        self.link_watch: LinkWatch | None = None
         self._context = zmq.Context(io_threads=1)
         self._socket: zmq.Socket | None = None
         self._poller = zmq.Poller()
@@ -226,6 +230,8 @@ class Daemon:
         )
         if self.judge is not None:
             self.judge.watch(self._socket)
+        if self.assembly.config.link is not None:
+            self.link_watch = LinkWatch(self.reader, self.assembly.settings["link"], self.tell)
         self.servo = Child("servo", python_module("bridge.servo", str(runtime.path)), runtime)
         self._add("publisher", lambda _: python_module("bridge.publisher", str(runtime.path)))
         if self.log is not None:
@@ -370,6 +376,8 @@ class Daemon:
             self._beat()
             self._admit()
             self.control.step()
+            if self.link_watch is not None:
+                self.link_watch.step()
             self.servo.read_messages()
             status = self.servo.poll()
             if status is not None:

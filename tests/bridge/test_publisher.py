@@ -15,6 +15,7 @@ from bridge.publisher import STATE_FIELDS, Numbering, Publisher, event_messages,
 from bridge.ring import TICKING, RingWriter
 from bridge.runtime import RuntimeDirectory
 from bridge.schema import REPLY_MAX_BYTES
+from haptics.link_codes import LinkReason, LinkState
 from haptics.states import EngagementState, Reason
 from haptics.tables import RECORD, record_type
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SWEEP
@@ -128,6 +129,8 @@ def test_state_message_has_the_documented_keys_and_no_session():
     row["output"]["owner"] = 987654321
     row["output"]["report"]["contact_count"] = 2
     row["output"]["report"]["degraded"] = DEGRADED_SWEEP | DEGRADED_CONTACTS
+    row["output"]["link"]["state"] = LinkState.UP
+    row["input"]["peer"]["message"]["session"] = 987654321
     message = state_message(row)
     assert set(message) == {"v"} | {name for name, _, _ in STATE_FIELDS}
     assert message["owned"] is True
@@ -142,7 +145,7 @@ def test_state_message_tells_where_bodies_are_that_move():
     row["bodies"]["position"] = [[(1.0, 2.0, 3.0), (4.0, 5.0, 6.0)]]
     row["bodies"]["orientation"][:, :, 3] = 1.0
     message = state_message(row[0], (3, 7))
-    assert set(message) | {"age_ns"} == {"v"} | {name for name, _, _ in STATE_FIELDS}
+    assert set(message) | {"age_ns", "link"} == {"v"} | {name for name, _, _ in STATE_FIELDS}
     assert message["bodies"] == [
         {"body_id": 3, "position": [1.0, 2.0, 3.0], "orientation": [0.0, 0.0, 0.0, 1.0]},
         {"body_id": 7, "position": [4.0, 5.0, 6.0], "orientation": [0.0, 0.0, 0.0, 1.0]},
@@ -152,6 +155,21 @@ def test_state_message_tells_where_bodies_are_that_move():
 
 def test_unknown_is_absent():
     assert "age_ns" not in state_message(record(1)[0])
+
+
+def test_a_link_is_told_with_its_state_and_losses():
+    row = record(1)[0]
+    assert "link" not in state_message(row)
+    link, entered, timing = row["output"]["link"], row["input"]["peer"], row["timing"]
+    link["state"], link["reason"] = LinkState.LOST, LinkReason.SILENT
+    link["gain"], link["energy"], link["credit"], link["distance"] = 0.5, -0.1, 0.2, 0.003
+    entered["way_ns"], entered["received"], entered["lost"] = 40_000_000, 900, 7
+    timing["peer_rejected"], timing["peer_dropped"] = 3, 4
+    assert state_message(row)["link"] == {
+        **{"state": 3, "state_name": "LOST", "reason": 3, "reason_name": "SILENT"},
+        **{"gain": 0.5, "energy": -0.1, "credit": 0.2, "distance": 0.003},
+        **{"way_ns": 40_000_000, "received": 900, "lost": 7, "rejected": 3, "dropped": 4},
+    }
 
 
 def test_every_state_change_becomes_an_event_with_names():
