@@ -14,9 +14,24 @@ from haptics.coupling import freshness, image_velocity
 from haptics.degrees import driven_torque
 from haptics.link import hear, render
 from haptics.tables import Record
-from haptics.workspace import torque_to_device, vector_to_device
+from haptics.workspace import tip_lever, torque_to_device, vector_to_device
 from rtcore.kernels import inner, kernel
-from rtcore.spatial import Vector, put_quaternion, put_vector, quaternion, rotate, scaled, vector
+from rtcore.spatial import (
+    Vector,
+    add,
+    conjugate,
+    from_rotation_vector,
+    multiply,
+    normalise,
+    put_quaternion,
+    put_vector,
+    quaternion,
+    rotate,
+    rotation_vector,
+    scaled,
+    subtract,
+    vector,
+)
 
 
 @inner
@@ -32,8 +47,8 @@ def torque_to_scene(settings: Record, touch: Record, torque: Vector) -> Vector:
 
 
 @kernel
-def hear_other(settings: Record, touch: Record, taken: Record) -> None:
-    """The stage before the mechanics: where the other end is."""
+def hear_other(world: Record, settings: Record, touch: Record, taken: Record) -> None:
+    """The stage before the mechanics: where the other end is, and where a shared tool is wanted."""
     if settings.link.on == 0:
         return
     port = touch.port
@@ -42,6 +57,40 @@ def hear_other(settings: Record, touch: Record, taken: Record) -> None:
     put_vector(port.position, scaled(vector(touch.image_position), 1.0 / touch.scale))
     put_quaternion(port.orientation, quaternion(touch.image_orientation))
     hear(settings.link, touch.link, taken.peer, port)
+    touch.shared = settings.link.share * touch.link.gain
+    if touch.shared > 0.0:
+        share_tool(world, touch)
+
+
+@inner
+def share_tool(world: Record, touch: Record) -> None:
+    """Put the goal, and what the hand is coupled to, on the way from this hand to the other one."""
+    here, there = quaternion(touch.image_orientation), quaternion(touch.link.other_orientation)
+    turn = scaled(rotation_vector(multiply(there, conjugate(here))), touch.shared)
+    orientation = normalise(multiply(from_rotation_vector(turn), here))
+    way = subtract(vector(touch.link.other_position), vector(touch.port.position))
+    place = add(vector(touch.image_position), scaled(way, touch.shared * touch.scale))
+    tip = add(place, tip_lever(world, orientation))
+    put_vector(touch.image_tip, tip)
+    put_quaternion(touch.tip_orientation, orientation)
+    put_vector(touch.goal.goal_position, tip)
+    put_quaternion(touch.goal.goal_orientation, orientation)
+
+
+@inner
+def share_wrench(touch: Record, output: Record) -> None:
+    """Leave to the other hand its share of what the scene does to the tool.
+
+    The spring stands between tool and the place between the hands, which no adapter knows: all of it goes ahead.
+    """
+    own = 1.0 - touch.shared
+    for k in range(6):
+        output.coupling_wrench[k] *= own
+        output.effects[k] *= own
+        touch.conservative[k] *= own
+        output.stiffness[k] = 0.0
+        output.damping[k] = 0.0
+        output.feed_forward[k] = output.coupling_wrench[k] if k < 3 else 0.0
 
 
 @kernel
@@ -49,6 +98,8 @@ def feel_other(settings: Record, touch: Record, output: Record) -> None:
     """The stage behind the coupling: the link's wrench, and what the other end is told."""
     if settings.link.on == 0:
         return
+    if touch.shared > 0.0:
+        share_wrench(touch, output)
     port = touch.port
     port.fresh = freshness(settings, touch.age_ns)
     put_vector(port.twist[:3], scaled(image_velocity(settings, touch), 1.0 / touch.scale))
@@ -75,6 +126,7 @@ def feel_other(settings: Record, touch: Record, output: Record) -> None:
         force = (0.0, 0.0, 0.0)
     put_vector(output.link.wrench[:3], force)
     put_vector(output.link.wrench[3:], torque)
+    output.link.shared = touch.shared
     for k in range(6):
         output.coupling_wrench[k] += output.link.wrench[k]
         touch.conservative[k] += output.link.wrench[k]

@@ -16,7 +16,7 @@ def make_touch(settings: np.ndarray) -> np.ndarray:
     row["damping_goal"] = settings[0]["damping"]
     row["rate_share"] = 1.0
     row["scale"] = settings[0]["scale"]
-    for name in ("anchor_orientation", "device_orientation", "image_orientation"):
+    for name in ("anchor_orientation", "device_orientation", "image_orientation", "tip_orientation"):
         row[name][3] = 1.0
     row["goal"]["goal_orientation"][3] = 1.0
     row["untouched"] = 1 << 30

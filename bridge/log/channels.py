@@ -136,7 +136,7 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.stiffness": ("N/m, N·m/rad", "impedance: diagonal, device frame, ramp included"),
     "output.damping": ("N·s/m, N·m·s/rad", "impedance: diagonal, device frame, ramp included"),
     "output.feed_forward": ("N, N·m", "impedance: added to the spring"),
-    "output.effects": ("N, N·m", "part of coupling_wrench that surfaces, regions and bursts make"),
+    "output.effects": ("N, N·m", "part of coupling_wrench that surfaces, regions, soft fixtures and bursts make"),
     "output.energy": ("J", "energy handed to the hand; positive: the port has produced"),
     "output.gain": ("", "ramp, 0..1"),
     "output.owner": ("", "session that holds the lease, 0 for none; decimal text, because it uses up to 64 bits"),

@@ -44,7 +44,10 @@ def _coupling(history: History) -> Certificate:
     if len(rows) == 0:
         return found
     out, taken = output[rows], history.records["input"][rows]
-    own = out["coupling_wrench"] - out["effects"]
+    # A shared tool is felt in part; its effects are told as they are felt.
+    part = 1.0 - out["link"]["shared"][:, None]
+    own = out["coupling_wrench"] - out["link"]["wrench"] - out["effects"]
+    own = own / np.where(part > 0.0, part, 1.0)
     scale = history.scale[rows][:, None]
     workspace = Rotation.from_quat(settings["workspace_orientation"])
     stretch = workspace.inv().apply(out["proxy_position"] - out["device_position"]) / scale
@@ -92,20 +95,22 @@ def _coupling(history: History) -> Certificate:
     for what, (full, faded), logged, much in zip(("force", "torque"), wanted, given, sizes, strict=True):
         off = np.where(fresh, _norm(logged - full), _beside(logged, full, faded))
         sure = fresh if sphere > 0.0 else np.ones(len(rows), dtype=bool)
+        sure &= part[:, 0] > 0.0
         found.judge_all(history.ticks[rows][sure], off[sure], ROUNDING * much[sure] + 1e-300, what)
     return found
 
 
 def _effects(history: History) -> Certificate:
-    """Nothing beside spring and damper but by a surface, a region or a burst."""
-    found = Certificate("effects", "no force of surfaces, regions and bursts where there are none", "N, N·m")
+    """Nothing beside spring and damper but by a surface, a region, a soft fixture or a burst."""
+    found = Certificate("effects", "no force of surfaces, regions, fixtures, bursts where there are none", "N, N·m")
     settings, taken = history.settings, history.records["input"]["command"]
-    idle = int(settings["surface_count"]) == 0 and int(settings["region_count"]) == 0
+    soft = settings["fixtures"]["stiffness"][: int(settings["fixture_count"])] > 0.0
+    idle = int(settings["surface_count"]) == 0 and int(settings["region_count"]) == 0 and not soft.any()
     quiet = np.full(len(history), idle) & ~np.logical_or.accumulate(taken["kind"] == CommandKind.VIBRATE)
     # What sounds when a log begins late was set off before it.
     quiet &= np.arange(len(history)) >= np.flatnonzero(np.append(~history.output["effects"].any(axis=1), True))[0]
     found.judge_all(history.ticks[quiet], _norm(history.output["effects"][quiet]), 0.0)
-    found.leave("surfaces, regions or bursts are felt", int(np.sum(~quiet)))
+    found.leave("surfaces, regions, fixtures or bursts are felt", int(np.sum(~quiet)))
     return found
 
 

@@ -155,6 +155,35 @@ def test_a_link_turns_the_hands_as_well():
     assert second[4] == pytest.approx(wanted, abs=2e-3)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.25])
+def test_two_operators_hold_one_tool(share):
+    """The tool is between the hands, at one place in both scenes; each feels its part of what the floor does."""
+    start, stiffness = (0.0, 0.0, 0.05), 400.0
+    both = pair(
+        reach((0.0, 0.0, -0.03), start),
+        still(start),
+        models=(floor(0.045 - REST), floor(0.045 - REST)),
+        method="none",
+    )
+    for k, end in enumerate(both.ends):
+        end.settings["link"]["share"] = share if k == 0 else 1.0 - share
+    course = both.run(6000)
+    first, second = (end.output for end in both.ends)
+    hands = course.position[-1, :, 2]
+    between = (1.0 - share) * hands[0] + share * hands[1]
+    tools = [end.state.proxy[0]["position"][2] for end in both.ends]
+    assert tools == pytest.approx([0.045 + 2.5e-4 - 2.5e-4] * 2, abs=2e-5)
+    assert first["device_position"][2] == pytest.approx(between, abs=3e-5)
+    assert second["device_position"][2] == pytest.approx(between, abs=3e-5)
+    pushed = stiffness * (tools[0] - between)
+    assert pushed > 1.0
+    parts = [(out["coupling_wrench"] - out["link"]["wrench"])[2] for out in (first, second)]
+    assert parts == pytest.approx([(1.0 - share) * pushed, share * pushed], abs=0.02)
+    # The floor holds both arms and nothing else does: what they feel adds up to what it does.
+    assert course.wrench[-1, :, 2].sum() == pytest.approx(pushed, abs=0.02)
+    assert np.all(first["stiffness"] == 0.0)
+
+
 # ------------------------------------------------------------------------------------------------- up and down
 
 
