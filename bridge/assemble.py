@@ -361,6 +361,7 @@ def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
             lease_ms=safety.lease_ms,
             valid_for_ms=coupling.valid_for_ms,
             velocity_window_ms=coupling.velocity_window_ms,
+            velocity=coupling.velocity,
             engage_distance=safety.engage_distance,
             jump_margin=safety.jump_margin,
             require_deadman=safety.require_deadman,

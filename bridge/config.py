@@ -540,6 +540,8 @@ class Coupling(Section):
     """Whether the stiffness that is felt falls with the rate of the samples where that is below the tick's"""
     velocity_window_ms: Positive = 12.0
     """Window of the velocity estimate when samples carry no twist"""
+    velocity: Literal["window", "adaptive"] = "window"
+    """Estimate over the whole window, or over as much of it as is straight within an encoder step: a shorter delay"""
     valid_for_ms: Positive = 10.0
     """How long a client may use a rendered impedance"""
 

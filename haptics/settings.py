@@ -20,6 +20,9 @@ SLEW_MARGIN = 1.5
 SLEW_SPEED = 0.5
 """m/s: fast contact of a hand; impacts above it are slew-limited on a device that can move faster."""
 
+VELOCITIES = ("window", "adaptive")
+"""How velocities are estimated, see :mod:`haptics.velocity`."""
+
 LAWS = ("spring", "damped")
 """Of the coupling, see :mod:`haptics.coupling`."""
 
@@ -62,6 +65,7 @@ def make_settings(
     lease_ms: float = 2000.0,
     valid_for_ms: float = 10.0,
     velocity_window_ms: float = 12.0,
+    velocity: str = "window",
     engage_distance: float = 0.005,
     jump_margin: float = 0.005,
     require_deadman: bool = False,
@@ -86,6 +90,7 @@ def make_settings(
     ``passivity`` switches the controller of :mod:`haptics.passivity`, which may add a share of the damping that the
     card allows; for torques that on the lever by which the card's largest force makes its largest torque.
     ``rate_adaptation`` lets the stiffness fall with the rate of the samples (:mod:`haptics.rate`).
+    ``velocity``: over all of ``velocity_window_ms`` ("window"), or over as much of it as is straight ("adaptive").
     ``tool_reach`` (m) is the distance of a tool mesh's farthest point from the tip centre, 0 for a sphere tip.
 
     ``workspace_limits`` (3,) m are the edges of a box about ``workspace_centre`` (device frame) that the handle cannot
@@ -112,6 +117,8 @@ def make_settings(
         )
     if law not in LAWS:
         raise ValueError(f"law = {law!r} must be one of {', '.join(LAWS)}")
+    if velocity not in VELOCITIES:
+        raise ValueError(f"velocity = {velocity!r} must be one of {', '.join(VELOCITIES)}")
     if world_stiffness is not None:
         _positive("world_stiffness", world_stiffness, "N/m")
     if world_damping is not None:
@@ -218,6 +225,7 @@ def make_settings(
     if card.force_max is not None:
         row["passivity_damping"][1] = row["passivity_damping"][0] * (row["torque_max"] / row["force_max"]) ** 2
     step = card.resolution if card.resolution else UNKNOWN_STEP
+    row["velocity_step"] = step if velocity == "adaptive" else 0.0
     row["passivity_speed"] = (step / dt, ANGLE_STEP / dt)
     return settings
 

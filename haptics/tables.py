@@ -283,7 +283,8 @@ SETTINGS = np.dtype(
         ("engage_distance", "f8"),  # farthest image from the tool at which forces may start, m, scene and device
         ("speed_max", "f8"),  # fastest the device can move, m/s at the device
         ("jump_margin", "f8"),  # on top of speed_max * elapsed, device m
-        ("velocity_window_s", "f8"),  # of the velocity estimator
+        ("velocity_window_s", "f8"),  # of the velocity estimator, its longest one
+        ("velocity_step", "f8"),  # m by which positions may be off a line within the window; 0: the window is fixed
         ("hold_after_ns", "i8"),
         ("stale_after_ns", "i8"),
         ("valid_for_ns", "i8"),  # of the rendered impedance

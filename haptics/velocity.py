@@ -4,6 +4,10 @@ The slope of a line fitted to the samples of the last ``velocity_window_s`` is e
 jitter of the time stamps. For a changing velocity it is the velocity at the samples' mean time, so its delay is the
 newest time minus the mean time, which is published with every tick.
 
+The window is fixed, or adapts: then it is the longest one, up to the same length, in which no position is farther than
+an encoder step from the straight line between its oldest and its newest (Janabi-Sharifi, Hayward and Chen 2000). Fast
+motion gets a short delay, slow motion the long window that its rounding needs.
+
 Device and tool are fitted over the same samples: their difference, which the damper acts on, has one delay and is
 exactly zero while the tool follows freely.
 """
@@ -56,6 +60,25 @@ def push(settings: Record, touch: Record, time: int, position: Vector, tool: Vec
         touch.proxy_positions[head, k] = tool[k]
 
 
+@inner
+def is_straight(settings: Record, touch: Record, last: int) -> bool:
+    """Whether the positions from the newest to the ``last``-th before it are on a line, within the encoder's step."""
+    head = touch.velocity_head
+    oldest = (head - last) % VELOCITY_SAMPLES
+    span = touch.velocity_times[head] - touch.velocity_times[oldest]
+    if span <= 0:
+        return False
+    for k in range(1, last):
+        row = (head - k) % VELOCITY_SAMPLES
+        share = (touch.velocity_times[head] - touch.velocity_times[row]) / span
+        for c in range(3):
+            way = touch.velocity_positions[oldest, c] - touch.velocity_positions[head, c]
+            off = touch.velocity_positions[row, c] - touch.velocity_positions[head, c] - share * way
+            if abs(off) > settings.velocity_step * (1.0 + 1e-9):
+                return False
+    return True
+
+
 @kernel
 def fit(settings: Record, touch: Record) -> None:
     """Fit device and tool velocity over the window; the two newest samples always count."""
@@ -67,6 +90,8 @@ def fit(settings: Record, touch: Record) -> None:
     used = 0
     total = 0.0
     for k in range(count):
+        if k >= 2 and settings.velocity_step > 0.0 and not is_straight(settings, touch, k):
+            break
         age = 1e-9 * (newest - touch.velocity_times[(head - k) % VELOCITY_SAMPLES])
         # Half a nanosecond of slack keeps the sample that stands on the edge of the window.
         if k >= 2 and age > settings.velocity_window_s + 0.5e-9:

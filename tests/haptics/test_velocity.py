@@ -161,3 +161,58 @@ def test_tool_and_device_are_seen_with_the_same_delay():
         rig.send((1e-4 * k + 2e-7 * k * k, 0.0, REST - 0.002), tick=True)
     assert rig.row["proxy_velocity"][0] == pytest.approx(rig.row["velocity"][0], abs=1e-6)
     assert rig.row["proxy_velocity"][2] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_an_adaptive_window_is_late_by_less_in_fast_motion_and_as_quiet_in_slow():
+    """A reach that starts: the window shrinks to what is straight. A slow drift: all of it, and as little noise."""
+    random = np.random.default_rng(4)
+    quantum = 1e-5
+    errors = {"window": [], "adaptive": []}
+    delays = {"window": [], "adaptive": []}
+    quiet = {"window": [], "adaptive": []}
+    for method in errors:
+        rig = leased(velocity_window_ms=30.0, velocity=method)
+        for k in range(400):
+            time = 1e-3 * k
+            x = 0.05 * (1.0 - np.cos(2.0 * np.pi * 4.0 * time))
+            feed(rig, [float(k)], [(np.round(x / quantum) * quantum, 0.0, 0.1)])
+            if k > 60:
+                true = 0.05 * 2.0 * np.pi * 4.0 * np.sin(2.0 * np.pi * 4.0 * time)
+                errors[method].append(rig.row["velocity"][0] - true)
+                delays[method].append(rig.output["velocity_delay_s"])
+        rig = leased(velocity_window_ms=30.0, velocity=method)
+        shift = random.uniform(0.0, quantum)
+        for k in range(600):
+            x = shift + 0.002e-3 * k
+            feed(rig, [float(k)], [(np.round(x / quantum) * quantum, 0.0, 0.1)])
+            if k > 60:
+                quiet[method].append(rig.row["velocity"][0] - 0.002)
+    assert np.sqrt(np.mean(np.square(errors["adaptive"]))) < 0.4 * np.sqrt(np.mean(np.square(errors["window"])))
+    assert np.mean(delays["adaptive"]) < 0.5 * np.mean(delays["window"])
+    assert np.std(quiet["adaptive"]) < 1.05 * np.std(quiet["window"]) + 1e-12
+
+
+def test_an_adaptive_window_holds_only_what_is_straight_within_a_step():
+    """The longest run back from the newest sample that the definition allows, by brute force."""
+    random = np.random.default_rng(8)
+    rig = leased(velocity_window_ms=40.0, velocity="adaptive")
+    step = rig.chosen["velocity_step"]
+    assert step == 1e-5
+    path = 0.1 + np.cumsum(random.normal(scale=3e-6, size=(200, 3)), axis=0)
+    for k in range(200):
+        feed(rig, [float(k)], [path[k]])
+        used = 1
+        while used < min(k, 40):
+            ages = np.arange(used + 2)
+            rows = path[k - ages]
+            line = rows[0] + (ages / ages[-1])[:, None] * (rows[-1] - rows[0])
+            if np.abs(rows - line).max() > step:
+                break
+            used += 1
+        if k >= 1:
+            assert rig.output["velocity_delay_s"] == pytest.approx(1e-3 * used / 2.0, abs=1e-9)
+
+
+def test_an_unknown_estimator_is_refused():
+    with pytest.raises(ValueError, match="velocity = 'kalman' must be one of window, adaptive"):
+        leased(velocity="kalman")
