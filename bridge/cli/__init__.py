@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import typer
 
-from bridge.cli import adapters, certify, collision, hands, keys, logs, machine, running
+from bridge.cli import adapters, certify, collision, hands, keys, links, logs, machine, running
 from bridge.cli.errors import guarded
 
 RUN = "Run and feel"
@@ -23,6 +23,7 @@ COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
         "status": running.status,
         "stop": running.stop,
         "reset": running.reset,
+        "link": links.link,
         "demo": running.demo,
     },
     "Logs": {

@@ -26,7 +26,8 @@ def files(*endings: str) -> Callable[[str], list[str]]:
     return complete
 
 
-def _running(incomplete: str) -> list[str]:
+def running(incomplete: str) -> list[str]:
+    """A completion: names of daemons that run."""
     from bridge.runtime import RuntimeDirectory
 
     return [d.name for d in RuntimeDirectory.all() if d.name.startswith(incomplete) and d.is_running()]
@@ -34,9 +35,7 @@ def _running(incomplete: str) -> list[str]:
 
 Name = Annotated[
     str,
-    typer.Option(
-        "--name", "-n", envvar="HAPTICD_NAME", help="Which daemon, when several run.", autocompletion=_running
-    ),
+    typer.Option("--name", "-n", envvar="HAPTICD_NAME", help="Which daemon, when several run.", autocompletion=running),
 ]
 Size = Annotated[str, typer.Option("--size", help="Of the picture: width x height, pixels.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
