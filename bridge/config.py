@@ -672,7 +672,8 @@ class Link(Section):
     force_gain: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share of the other end's wrench that is felt; 1 when left out with four-channel and at a leader, else 0"""
     impedance: Positive | None = None
-    """Of waves, N·s/m, the same at both ends; 10 when left out, or the card's `damping_max` where that is less"""
+    """Of waves, N·s/m; the other end's is this times `scale` squared. When left out, 10 at an end whose `scale` is at
+    most 1, or the card's `damping_max` where that is less"""
     rotational_impedance: Positive | None = None
     """Of waves, N·m·s/rad, the same at both ends; 0.01 when left out, or what the device renders where that is less"""
     scale: Annotated[float, Field(ge=1e-3, le=1e3)] = 1.0

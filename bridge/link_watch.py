@@ -10,6 +10,9 @@ from bridge.ring import RingReader
 from bridge.schema import Reject
 from haptics.link_codes import METHODS, LinkReason, LinkState
 
+NOBODY_AFTER_S = 5.0
+"""So long an end that connects to another one waits for it before that is told."""
+
 REFUSALS_EVERY_S = 5.0
 """Between two notices about refused messages: one who keeps on sending them shall not fill the log."""
 
@@ -32,8 +35,13 @@ _QUIET = (Reject.NONE, Reject.SEQUENCE)
 class LinkWatch:
     """Looks at the newest record now and then. `step` never waits."""
 
-    def __init__(self, reader: RingReader, settings: np.ndarray, tell: Callable[..., None]) -> None:
-        """settings: (1,) LINK_SETTINGS of this end; tell: takes a notice (code, text, facts)."""
+    def __init__(
+        self, reader: RingReader, settings: np.ndarray, tell: Callable[..., None], connect: str = "", keys: bool = False
+    ) -> None:
+        """settings: (1,) LINK_SETTINGS of this end; tell: takes a notice (code, text, facts).
+
+        connect: address of the other end, where this one connects to it, and whether by keys.
+        """
         self._reader = reader
         self._settings = settings[0]
         self._tell = tell
@@ -41,6 +49,9 @@ class LinkWatch:
         self._reason = int(LinkReason.NONE)
         self._rejected = 0
         self._tell_again = 0.0
+        self._connect = connect
+        self._keys = keys
+        self._began: float | None = None
 
     def step(self) -> None:
         """Tell what has changed since the last look."""
@@ -52,9 +63,24 @@ class LinkWatch:
         if (state, reason) != (self._state, self._reason):
             self._changed(state, reason, entered)
             self._state, self._reason = state, reason
+        if self._connect:
+            self._look_for_anybody(int(entered["received"]))
         rejected = int(timing["peer_rejected"])
         if rejected != self._rejected:
             self._refused(rejected, int(timing["peer_reject_code"]))
+
+    def _look_for_anybody(self, received: int) -> None:
+        """Tell once of an end that cannot be reached."""
+        now = time.monotonic()
+        if self._began is None:
+            self._began = now
+        if received == 0 and now - self._began < NOBODY_AFTER_S:
+            return
+        if received == 0:
+            keys = "refuse this end's key, or have another `server_key`" if self._keys else "ask for keys"
+            text = f"nothing has come from the other end at {self._connect}: it may not run, have no [link], or {keys}"
+            self._tell("link_waits", text, connect=self._connect)
+        self._connect = ""
 
     def _changed(self, state: int, reason: int, entered: np.void) -> None:
         facts = {"state": state, "state_name": _name(LinkState, state)}

@@ -230,8 +230,11 @@ class Daemon:
         )
         if self.judge is not None:
             self.judge.watch(self._socket)
-        if self.assembly.config.link is not None:
-            self.link_watch = LinkWatch(self.reader, self.assembly.settings["link"], self.tell)
+        link = self.assembly.config.link
+        if link is not None:
+            self.link_watch = LinkWatch(
+                self.reader, self.assembly.settings["link"], self.tell, link.connect, link.server_key is not None
+            )
         self.servo = Child("servo", python_module("bridge.servo", str(runtime.path)), runtime)
         self._add("publisher", lambda _: python_module("bridge.publisher", str(runtime.path)))
         if self.log is not None:

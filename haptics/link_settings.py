@@ -18,7 +18,11 @@ MIRRORS = {
 """Diagonal of the reflection by the axis that it turns round, scene axes."""
 
 IMPEDANCE = 10.0
-"""N·s/m, of waves: a hand in free motion feels about as much of it as of a spoon in oil; capped by the card."""
+"""N·s/m, of waves: a hand in free motion feels about as much of it as of a spoon in oil; capped by the card.
+
+At the end whose scale s is above 1 it becomes IMPEDANCE / s^2, as the other end's, whose scale is 1 / s, stays: so the
+two fit by themselves.
+"""
 
 ROTATIONAL_IMPEDANCE = 0.01
 """N·m·s/rad: the same on a lever of 3 cm."""
@@ -67,9 +71,10 @@ def make_link(
     method: a key of METHODS. stiffness (N/m), damping (N·s/m) and rotational_stiffness (N·m/rad) are by default those
     of the coupling and are capped by the card as those are; without torque at the device nothing turns.
     rotational_stiffness_max (N·m/rad): of the card. force_gain (0 to 1): share of the other end's wrench that is felt,
-    by default 1 where the law has it felt. impedance (N·s/m) and rotational_impedance (N·m·s/rad): of the waves, the
-    same at both ends. scale: metres here per metre there. mirror: axis along which the other end is reflected, or "".
-    align_speed (m/s): at which two ends that came up apart come together; 0: they stay apart. distance_max (m, device).
+    by default 1 where the law has it felt. impedance (N·s/m) and rotational_impedance (N·m·s/rad): of the waves; the
+    other end's impedance is this one times scale squared, its rotational one the same. scale: metres here per metre
+    there. mirror: axis along which the other end is reflected, or "". align_speed (m/s): at which two ends that came up
+    apart come together; 0: they stay apart. distance_max (m, device): ends farther apart are let go.
     tank (J), tank_damping (N·s/m): wanted energy, and the most that fills it. dead_band (0 to 0.5): share by which a
     signal changes before it is sent. share (0 to 1): of the other hand in where the tool is to go.
 
@@ -85,9 +90,9 @@ def make_link(
     _gains(end, device, stiffness, damping)
     _turning(end, device, rotational_stiffness, rotational_damping, rotational_stiffness_max)
     end["force_gain"] = _force_gain(int(end["law"]), law, role, force_gain)
-    _impedances(end, device, impedance, rotational_impedance)
     _between("scale", scale, MIN_SCALE, MAX_SCALE, "metres here per metre there")
     end["scale"] = scale
+    _impedances(end, device, impedance, rotational_impedance)
     end["mirror"] = MIRRORS[_one_of("mirror", mirror, tuple(MIRRORS))]
     _between("align_speed", align_speed, 0.0, MAX_ALIGN_SPEED, "m/s")
     end["align_speed"] = align_speed
@@ -153,7 +158,7 @@ def _force_gain(code: int, law: str, role: str, given: float | None) -> float:
 def _impedances(end: np.void, device: np.void, impedance: float | None, rotational: float | None) -> None:
     largest = float(device["damping_max"])
     if impedance is None:
-        impedance = min(IMPEDANCE, largest)
+        impedance = min(IMPEDANCE / max(1.0, float(end["scale"])) ** 2, largest)
         if impedance <= 0.0 and end["method"] == WAVES:
             raise ValueError("method = 'waves' needs a device that renders damping; its card says damping_max = 0")
     else:
@@ -161,7 +166,7 @@ def _impedances(end: np.void, device: np.void, impedance: float | None, rotation
         if impedance > largest:
             raise ValueError(
                 f"impedance = {impedance:g} must be at most {largest:g} N·s/m, the damping that this device renders; "
-                "the other end needs the same"
+                "the other end needs scale squared times as much"
             )
     turning = _largest_turning_damping(device)
     if rotational is None:

@@ -81,6 +81,7 @@ _LINK: dict[str, tuple[str, str]] = {
     "output.link.energy": ("J", "handed to the hand by the link"),
     "output.link.credit": ("J", "left in its tank, or of its waves"),
     "output.link.distance": ("m", "between the own hand and the other as it counts, at the device"),
+    "output.link.shared": ("", "share of the other hand in where the tool is wanted, ramp included"),
     "output.link.gain": ("", "ramp, 0..1"),
     "output.link.state": ("", _choices(LinkState)),
     "output.link.reason": ("", "why the link is not up: " + _choices(LinkReason)),

@@ -17,7 +17,7 @@ from haptics.tables import RECORD
 class Bench:
     """A ring that the test writes, and what is told about it."""
 
-    def __init__(self, base):
+    def __init__(self, base, connect="", with_keys=False):
         self.ring = RingWriter(base / "ring", 64)
         self.ring.claim()
         self.told = []
@@ -26,6 +26,8 @@ class Bench:
             RingReader(base / "ring", register=False),
             settings,
             lambda code, text, **facts: self.told.append((code, text, facts)),
+            connect,
+            with_keys,
         )
         self.record = np.zeros(1, RECORD)
 
@@ -84,6 +86,31 @@ def test_a_mismatch_names_what_each_end_has(bench):
     assert "method waves with 5 N·s/m and 0.01 N·m·s/rad here" in text
     assert "method tank with 8 N·s/m and 0.02 N·m·s/rad at the other end" in text
     assert bench.look(LinkState.WAITING, LinkReason.MISMATCH) == []
+
+
+@pytest.mark.parametrize(("with_keys", "said"), [(False, "or ask for keys"), (True, "or refuse this end's key")])
+def test_an_end_that_cannot_be_reached_is_told_once(tmp_path, monkeypatch, with_keys, said):
+    clock = [100.0]
+    monkeypatch.setattr(link_watch.time, "monotonic", lambda: clock[0])
+    bench = Bench(tmp_path, "tcp://127.0.0.1:5554", with_keys)
+    assert bench.look() == []
+    clock[0] += link_watch.NOBODY_AFTER_S - 0.1
+    assert bench.look() == []
+    clock[0] += 0.2
+    ((code, text, _),) = bench.look()
+    assert code == "link_waits" and "tcp://127.0.0.1:5554" in text and said in text
+    clock[0] += 100.0
+    assert bench.look() == []
+
+
+def test_an_end_that_has_answered_is_not_looked_for(monkeypatch, tmp_path):
+    clock = [100.0]
+    monkeypatch.setattr(link_watch.time, "monotonic", lambda: clock[0])
+    bench = Bench(tmp_path, "ipc:///tmp/x")
+    assert bench.look() == []
+    bench.record["input"]["peer"]["received"] = 1
+    clock[0] += 100.0
+    assert bench.look() == []
 
 
 @pytest.mark.parametrize(

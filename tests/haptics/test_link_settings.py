@@ -71,6 +71,14 @@ def test_a_mirror_reflects_one_axis():
     assert list(make_link(device(), mirror="z")[0]["mirror"]) == [1.0, 1.0, -1.0]
 
 
+@pytest.mark.parametrize("scale", [0.8, 1.0, 1.25, 2.0])
+def test_ends_of_inverse_scales_fit_by_default(scale):
+    """A wave carries power, which is the same at both ends: speeds by the scale, impedances by its square."""
+    here, there = (make_link(device(), scale=s)[0] for s in (scale, 1.0 / scale))
+    assert here["impedance"][0] * scale**2 == pytest.approx(there["impedance"][0], rel=1e-12)
+    assert here["impedance"][1] == there["impedance"][1]
+
+
 def test_ticks_are_those_of_the_daemon():
     end = make_link(device(tick_hz=500.0), ramp_up_ms=100.0, ramp_down_ms=1.0)[0]
     assert (end["dt"], end["ramp_up_ticks"], end["ramp_down_ticks"]) == (2e-3, 50, 1)
