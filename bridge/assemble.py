@@ -1,13 +1,14 @@
 """From a configuration to everything the servo needs: model, settings, budget, names."""
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from bridge.config import FRACTIONS, ROUNDED, Body, Config, ConfigError, Coupling, Shape, Surface
+from bridge.config import FRACTIONS, ROUNDED, Body, Config, ConfigError, Coupling, Fixture, Shape, Surface
 from bridge.movers import check_apart, check_velocities, free_inertia, rest_speed, tool_inertia
 from bridge.scene.cache import PreparedMesh, prepare
 from bridge.scene.errors import SceneError
@@ -19,6 +20,7 @@ from bridge.scene.sources import Source
 from bridge.start import BOUND_SHARE, Start, Trouble, overlapping
 from haptics.cards import DeviceCard, load_card
 from haptics.certified import certified_stiffness
+from haptics.fixtures import FIXTURES, FORBIDDEN, make_fixture, set_fixtures
 from haptics.link_settings import make_link
 from haptics.pattern import PATTERNS, SMOOTH
 from haptics.regions import REGIONS, make_region, set_regions
@@ -371,7 +373,7 @@ def _settings(config: Config, card: DeviceCard, source: str) -> np.ndarray:
 
 
 def _effects(config: Config, settings: np.ndarray, source: str) -> dict[Surface, int]:
-    """Put surfaces and regions into (1,) SETTINGS; returns the surface_id of each surface that does anything."""
+    """Put surfaces, regions and fixtures into (1,) SETTINGS; returns the surface_id of each surface that is felt."""
     ids: dict[Surface, int] = {}
     for k, body in enumerate(config.scene.bodies):
         surface = body.surface
@@ -403,7 +405,26 @@ def _effects(config: Config, settings: np.ndarray, source: str) -> dict[Surface,
         set_regions(settings, regions)
     except ValueError as error:
         raise ConfigError(source, [f"scene.region{error}"]) from None
+    try:
+        set_fixtures(settings, [_fixture(each) for each in config.scene.fixtures])
+    except ValueError as error:
+        raise ConfigError(source, [f"scene.fixture{error}"]) from None
     return ids
+
+
+def _fixture(given: Fixture) -> np.ndarray:
+    """(1,) FIXTURE of a table of the configuration, which has all that its kind needs."""
+    return make_fixture(
+        (FIXTURES | FORBIDDEN)[given.form],
+        given.position,
+        direction=given.direction or (0.0, 0.0, 1.0),
+        radius=given.radius or 0.0,
+        angle=math.radians(given.angle_deg or 0.0),
+        half=[0.5 * edge for edge in given.size or (0.0, 0.0, 0.0)],
+        orientation=given.orientation or (0.0, 0.0, 0.0, 1.0),
+        stiffness=given.stiffness or 0.0,
+        strength=given.strength or 0.0,
+    )
 
 
 def _link(config: Config, card: DeviceCard, settings: np.ndarray, source: str) -> None:

@@ -46,10 +46,10 @@ def spring_change(model: Model, settings: np.void, output: np.ndarray) -> np.nda
     stiffness = settings["world_stiffness"] if settings["world_stiffness"] > 0.0 else settings["stiffness"]
     pull = float(stiffness / settings["scale"])
     twist = max(float(settings["rotational_stiffness"] * settings["scale"]), float(model.world[0]["turning"]) * pull)
-    goal = output["device_position"]
+    goal = output["goal_position"]
     stretch = goal - output["proxy_position"]
     pulled = 0.5 * np.diff((stretch**2).sum(axis=1)) - (stretch[1:] * np.diff(goal, axis=0)).sum(axis=1)
-    to = Rotation.from_quat(output["device_orientation"][1:])
+    to = Rotation.from_quat(output["goal_orientation"][1:])
     tool = Rotation.from_quat(output["proxy_orientation"])
     turned = 0.5 * ((to * tool[1:].inv()).magnitude() ** 2 - (to * tool[:-1].inv()).magnitude() ** 2)
     return pull * pulled + twist * turned

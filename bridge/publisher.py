@@ -54,6 +54,7 @@ STATE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("gain", "", "ramp, 0..1"),
     ("device_position", "m", "where the device wants the tip centre, scene"),
     ("device_orientation", "", "the same, quaternion"),
+    ("goal_position", "m", "where the mechanics were asked to bring it: the same, unless a hard fixture leads it"),
     ("device_velocity", "m/s", "of the coupling point's image, scene"),
     ("proxy_position", "m", "tip centre, scene"),
     ("proxy_orientation", "", "the tool's"),
@@ -126,6 +127,7 @@ def state_message(record: np.void, body_ids: Sequence[int] = ()) -> dict[str, An
     for name in (
         "device_position",
         "device_orientation",
+        "goal_position",
         "device_velocity",
         "proxy_position",
         "proxy_orientation",

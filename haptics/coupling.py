@@ -25,8 +25,8 @@ torque, but when asked a force in its place (:mod:`haptics.sphere`), and an inpu
 pulls the tool after it as ever.
 
 An adapter that closes the loop itself gets K (the ramp included), the tool's pose and twist in the device frame, and B
-only while a contact holds the tool back; a diagonal cannot say "along the stretch", so it should hold the damper within
-the spring's force as above.
+only while a contact or a fixture holds the tool back; a diagonal cannot say "along the stretch", so it should hold the
+damper within the spring's force as above.
 """
 
 import math
@@ -35,6 +35,7 @@ from haptics.degrees import driven_torque
 from haptics.sphere import sphere_force
 from haptics.tables import Record
 from haptics.workspace import (
+    is_led,
     orientation_to_device,
     position_to_device,
     tip_lever,
@@ -102,7 +103,7 @@ def turning_torque(stiffness: float, largest: float, angle: float) -> float:
 @inner
 def turning_back(proxy: Record, settings: Record, touch: Record) -> Vector:
     """Torque (scene, N·m) of the rotational spring between a tool mesh and the image of the device."""
-    turn = multiply(quaternion(proxy.orientation), conjugate(quaternion(touch.goal.goal_orientation)))
+    turn = multiply(quaternion(proxy.orientation), conjugate(quaternion(touch.image_orientation)))
     way = rotation_vector(turn)
     angle = length(way)
     rotational = settings.rotational_stiffness * touch.rate_share
@@ -137,7 +138,7 @@ def freshness(settings: Record, age_ns: int) -> float:
 def couple(world: Record, proxy: Record, settings: Record, touch: Record, output: Record) -> None:
     """The stage: coupling wrench (device frame, about the coupling point) and the impedance behind it."""
     tip = vector(proxy.position)
-    stretch = scaled(vector_to_device(settings, subtract(tip, vector(touch.goal.goal_position))), 1.0 / touch.scale)
+    stretch = scaled(vector_to_device(settings, subtract(tip, vector(touch.image_tip))), 1.0 / touch.scale)
     fresh = freshness(settings, touch.age_ns)
     velocity = image_velocity(settings, touch)
     tool = tool_velocity(touch)
@@ -154,14 +155,14 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         drag = scaled(stretch, fresh * damper(stiffness, touch.damping, size, rate) / size)
     force = add(spring, drag)
     blocked = held_back(world, output.report)
-    if blocked or settings.damped != 0:
+    if blocked or is_led(touch) or settings.damped != 0:
         damping = fresh * touch.damping
     torque = (0.0, 0.0, 0.0)
     springing = (0.0, 0.0, 0.0)
     instead = (0.0, 0.0, 0.0)
     if settings.torque_free == 0 or settings.sphere > 0.0:
         # Work at the device counts device metres, so the lever is divided by the scale like every length.
-        orientation = quaternion(touch.goal.goal_orientation)
+        orientation = quaternion(touch.image_orientation)
         lever = scaled(tip_lever(world, orientation), 1.0 / touch.scale)
         frame = quaternion(settings.workspace_orientation)
         sprung, levered = cross(lever, rotate(frame, spring)), cross(lever, rotate(frame, force))
@@ -184,8 +185,8 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         stiffness = 0.0
         damping = 0.0
 
-    put_vector(output.device_position, vector(touch.goal.goal_position))
-    put_quaternion(output.device_orientation, quaternion(touch.goal.goal_orientation))
+    put_vector(output.device_position, vector(touch.image_tip))
+    put_quaternion(output.device_orientation, quaternion(touch.image_orientation))
     put_vector(output.device_velocity, velocity)
     output.velocity_delay_s = touch.velocity_delay_s
     put_vector(output.proxy_position, tip)

@@ -1,14 +1,15 @@
 """Effects: what is felt beside the coupling's spring, added to it before ramp, slew limit and saturation.
 
-Surfaces (:mod:`haptics.surfaces`), regions (:mod:`haptics.regions`) and bursts (:mod:`haptics.bursts`). They change
-what the hand feels, not what the tool does. A local impedance carries them in its feed-forward. Parts that follow a
-velocity fade with the sample's age, as the coupling's damper does.
+Surfaces (:mod:`haptics.surfaces`), regions (:mod:`haptics.regions`), soft fixtures (:mod:`haptics.fixtures`) and bursts
+(:mod:`haptics.bursts`). They change what the hand feels, not what the tool does. A local impedance carries them in its
+feed-forward. Parts that follow a velocity fade with the sample's age, as the coupling's damper does.
 """
 
 from haptics.bursts import begin, burst_force
 from haptics.codes import ACTIVE, ENGAGING, HOLD
 from haptics.coupling import freshness, image_velocity, tool_velocity
 from haptics.degrees import driven_torque
+from haptics.fixtures import fixtures_force
 from haptics.regions import regions_force
 from haptics.surfaces import surface_force
 from haptics.tables import Record
@@ -29,13 +30,16 @@ def add_effects(model: Model, state: State, settings: Record, touch: Record, out
         output.effects[k] = 0.0
     if settings.actuated == 0:
         return
-    if settings.surface_count == 0 and settings.region_count == 0 and touch.burst_ticks == 0:
+    none = settings.surface_count == 0 and settings.region_count == 0 and settings.fixture_count == 0
+    if none and touch.burst_ticks == 0:
         return
     fresh = freshness(settings, touch.age_ns)
     hand = scaled(image_velocity(settings, touch), fresh / touch.scale)
     spring = damper = moment = damping = (0.0, 0.0, 0.0)
     if settings.region_count > 0 and touch.has_pose != 0:
-        spring, damper = regions_force(settings, vector(touch.goal.goal_position), hand)
+        spring, damper = regions_force(settings, vector(touch.image_tip), hand)
+    if settings.fixture_count > 0 and touch.has_pose != 0:
+        spring = add(spring, fixtures_force(settings, touch, vector(touch.image_tip)))
     if settings.surface_count > 0:
         count_untouched(settings, touch)
         world, proxy = model.world[0], state.proxy[0]

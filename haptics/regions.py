@@ -86,7 +86,7 @@ def set_regions(settings: np.ndarray, regions: Sequence[np.ndarray]) -> None:
 
 @kernel
 def region_force(region: Record, place: Vector, hand: Vector) -> Vector:
-    """Force (scene axes, N) of a REGION on a device whose tip's goal is at a place (scene, m); hand: its velocity
+    """Force (scene axes, N) of a REGION on a device whose tip's image is at a place (scene, m); hand: its velocity
     (scene axes, device m/s) as far as it counts."""
     offset = subtract(place, vector(region.position))
     arm = vector(region.arm)

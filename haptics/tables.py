@@ -216,12 +216,14 @@ LINK_OUTPUT = np.dtype(
 
 FIXTURE = np.dtype(
     [
-        ("position", "f8", 3),  # a point of the plane, of the line or tube's axis; a cone's apex; scene, m
+        ("position", "f8", 3),  # point of the plane, line or axis; a cone's apex; middle of ball and box; scene, m
         ("direction", "f8", 3),  # unit: a plane's normal, the axis of the others
+        ("orientation", "f8", 4),  # of a forbidden box: its axes -> scene
         ("half", "f8", 3),  # half edges of a forbidden box, scene m
         ("radius", "f8"),  # of tube and forbidden ball, scene m
         ("angle", "f8"),  # half opening of a cone, rad
         ("stiffness", "f8"),  # of a soft one, N/m at the device; 0: hard
+        ("strength", "f8"),  # of a soft one: the force that it grows to, N
         ("kind", "i4"),  # see haptics/fixtures.py; 0: the row is not in use
         ("padding", "i4"),
     ],
@@ -357,7 +359,15 @@ TOUCH = np.dtype(
         ("proxy_velocity", "f8", 3),  # estimate, coupling point, scene, m/s
         ("angular_velocity", "f8", 3),  # client's, device frame, rad/s; zero when it gives none
         ("velocity_delay_s", "f8"),
+        ("image_tip", "f8", 3),  # where that image has the tip centre, scene, m
         ("goal", STEP_INPUT),  # what the mechanics were asked for in the last tick
+        (
+            "fixture_normals",
+            "f8",
+            (MAX_FIXTURES, 3),
+        ),  # of the planes that keep the goal out of balls and boxes; or zero
+        ("fixture_offsets", "f8", MAX_FIXTURES),  # of these, scene, m
+        ("fixture_pushes", "f8", (MAX_FIXTURES, 3)),  # what each hard fixture adds to the goal, with its sign turned, m
         ("rejected", "u8"),  # messages refused since the last good sample
         ("unusable_ticks", "i8"),  # ticks for which the newest sample has been marked or found unusable
         ("release_reason", "i4"),  # why RELEASING began; also the reason of the transition that ends it
@@ -411,7 +421,7 @@ OUTPUT = np.dtype(
         ("stiffness", "f8", 6),  # diagonal, device frame [N/m x3, N·m/rad x3], ramp included
         ("damping", "f8", 6),
         ("feed_forward", "f8", 6),
-        ("effects", "f8", 6),  # part of coupling_wrench that surfaces, regions and bursts make, device frame
+        ("effects", "f8", 6),  # part of coupling_wrench: surfaces, regions, soft fixtures, bursts; device frame
         ("energy", "f8"),  # J handed to the hand since the lease began; positive: the port has produced
         ("gain", "f8"),
         ("owner", "u8"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from haptics import coupling, effects, engagement, limits, passivity, rate, teleoperation, velocity, workspace
+from haptics import coupling, effects, engagement, fixtures, limits, passivity, rate, teleoperation, velocity, workspace
 from rtcore.kernels import kernel
 from rtcore.model import Model
 from rtcore.state import State
@@ -26,6 +26,7 @@ def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, re
     engagement.decide(model, state, chosen, memory, now.input, now.output)
     workspace.map_device(world, proxy, chosen, memory)
     teleoperation.hear_other(chosen, memory, now.input)
+    fixtures.lead(proxy, chosen, memory, now.output)
     take_step(model, state, memory.goal, now.budget, now.output.report)
     velocity.observe(world, proxy, chosen, memory, now.input.sample)
     rate.observe(chosen, memory, now.output)

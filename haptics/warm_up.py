@@ -14,6 +14,7 @@ from haptics import (
     commands,
     coupling,
     engagement,
+    fixtures,
     limits,
     passivity,
     posing,
@@ -74,6 +75,7 @@ def parts() -> tuple[Part, ...]:
     return (
         part("samples", samples.take_sample, (world, settings, touch, taken)),
         part("workspace", workspace.map_device, (world, proxy, settings, touch)),
+        part("fixtures", fixtures.lead, (proxy, settings, touch, output)),
         part("velocity", velocity.observe, (world, proxy, settings, touch, sample)),
         part("rate", rate.observe, (settings, touch, output)),
         part("coupling", coupling.couple, (world, proxy, settings, touch, output)),

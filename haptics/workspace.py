@@ -142,10 +142,12 @@ def drift(world: Record, proxy: Record, settings: Record, touch: Record) -> None
 
 @kernel
 def map_device(world: Record, proxy: Record, settings: Record, touch: Record) -> None:
-    """The stage: image of the device, and from it the goal of the mechanics. Without a pose the tool stays."""
+    """The stage: image of the device, and the goal of the mechanics, the same unless fixtures (:mod:`haptics.fixtures`)
+    lead it elsewhere. Without a pose the tool stays."""
     if touch.has_pose == 0:
         put_vector(touch.image_position, tool_position(world, proxy))
         put_quaternion(touch.image_orientation, quaternion(proxy.orientation))
+        put_vector(touch.image_tip, vector(proxy.position))
         put_vector(touch.goal.goal_position, vector(proxy.position))
         put_quaternion(touch.goal.goal_orientation, quaternion(proxy.orientation))
         touch.goal.stiffness = 0.0
@@ -158,9 +160,17 @@ def map_device(world: Record, proxy: Record, settings: Record, touch: Record) ->
         put_quaternion(touch.image_orientation, mapped_orientation(settings, touch))
     orientation = quaternion(touch.image_orientation)
     tip = add(vector(touch.image_position), tip_lever(world, orientation))
+    put_vector(touch.image_tip, tip)
     put_vector(touch.goal.goal_position, tip)
     put_quaternion(touch.goal.goal_orientation, orientation)
     _pull(settings, touch)
+
+
+@inner
+def is_led(touch: Record) -> bool:
+    """Whether fixtures have put the goal elsewhere than the image."""
+    away = subtract(vector(touch.goal.goal_position), vector(touch.image_tip))
+    return away[0] != 0.0 or away[1] != 0.0 or away[2] != 0.0
 
 
 @inner

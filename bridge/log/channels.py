@@ -136,7 +136,7 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.stiffness": ("N/m, N·m/rad", "impedance: diagonal, device frame, ramp included"),
     "output.damping": ("N·s/m, N·m·s/rad", "impedance: diagonal, device frame, ramp included"),
     "output.feed_forward": ("N, N·m", "impedance: added to the spring"),
-    "output.effects": ("N, N·m", "part of coupling_wrench that surfaces, regions and bursts make"),
+    "output.effects": ("N, N·m", "part of coupling_wrench that surfaces, regions, soft fixtures and bursts make"),
     "output.energy": ("J", "energy handed to the hand; positive: the port has produced"),
     "output.gain": ("", "ramp, 0..1"),
     "output.owner": ("", "session that holds the lease, 0 for none; decimal text, because it uses up to 64 bits"),
@@ -166,6 +166,8 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.dissipated_angular": ("J", "the same by torque"),
     "output.rate_share": ("", "of the stiffness that is felt, for the rate of the samples; 1 at the tick's"),
     "output.sample_period_s": ("s", "of the samples that were used; 0 while there are too few"),
+    "output.goal_position": ("m", "where the mechanics were asked to bring the tip centre: the image, or a fixture's"),
+    "output.goal_orientation": ("", "of that goal, quaternion [x, y, z, w], scene"),
     "output.report.smallest_gap": (
         "m",
         "smallest distance from tip or tool mesh to a surface among the contacts; -1 without contacts",

@@ -97,15 +97,16 @@ def _coupling(history: History) -> Certificate:
 
 
 def _effects(history: History) -> Certificate:
-    """Nothing beside spring and damper but by a surface, a region or a burst."""
-    found = Certificate("effects", "no force of surfaces, regions and bursts where there are none", "N, N·m")
+    """Nothing beside spring and damper but by a surface, a region, a soft fixture or a burst."""
+    found = Certificate("effects", "no force of surfaces, regions, fixtures, bursts where there are none", "N, N·m")
     settings, taken = history.settings, history.records["input"]["command"]
-    idle = int(settings["surface_count"]) == 0 and int(settings["region_count"]) == 0
+    soft = settings["fixtures"]["stiffness"][: int(settings["fixture_count"])] > 0.0
+    idle = int(settings["surface_count"]) == 0 and int(settings["region_count"]) == 0 and not soft.any()
     quiet = np.full(len(history), idle) & ~np.logical_or.accumulate(taken["kind"] == CommandKind.VIBRATE)
     # What sounds when a log begins late was set off before it.
     quiet &= np.arange(len(history)) >= np.flatnonzero(np.append(~history.output["effects"].any(axis=1), True))[0]
     found.judge_all(history.ticks[quiet], _norm(history.output["effects"][quiet]), 0.0)
-    found.leave("surfaces, regions or bursts are felt", int(np.sum(~quiet)))
+    found.leave("surfaces, regions, fixtures or bursts are felt", int(np.sum(~quiet)))
     return found
 
 

@@ -62,7 +62,7 @@ def pushed_turn(history: History, row: int) -> np.ndarray:
     output: Any = history.output[row]
     contacts = report["contacts"][: int(report["contact_count"])]
     start = history.pose(history.tool, row - 1)
-    goal = pose_of(output["device_position"], output["device_orientation"])
+    goal = pose_of(output["goal_position"], output["goal_orientation"])
     arms = contacts["point"] + contacts["gap"][:, None] * contacts["normal"] - start.position
     turn = Rotation.from_matrix(goal.rotation @ start.rotation.T).as_rotvec()
     return turn + spring_ratio(history, row) * np.cross(arms, contacts["displacement"]).sum(axis=0)

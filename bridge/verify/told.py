@@ -28,7 +28,7 @@ def _residual(history: History) -> Certificate:
         found.judge_all(history.ticks[rows], report["body_residual"][rows], CONVERGED)
     else:
         output = history.output[rows]
-        pull = np.linalg.norm(output["device_position"] - output["proxy_position"], axis=1)
+        pull = np.linalg.norm(output["goal_position"] - output["proxy_position"], axis=1)
         size = pull + float(history.world["eps_safety"])
         found.judge_all(history.ticks[rows], report["residual"][rows] / size, TIP)
     return found

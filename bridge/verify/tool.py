@@ -142,7 +142,7 @@ class ToolCertificates:
         history = self._history
         report: Any = history.report[row]
         output: Any = history.output[row]
-        goal = pose_of(output["device_position"], output["device_orientation"])
+        goal = pose_of(output["goal_position"], output["goal_orientation"])
         push = contacts["displacement"]
         arms = contacts["point"] + contacts["gap"][:, None] * contacts["normal"] - start.position
         ratio = spring_ratio(history, row)
@@ -282,7 +282,7 @@ class ToolCertificates:
             self.balance.leave("stopped on its way")
         else:
             output: Any = history.output[row]
-            rests = output["device_position"] + contacts["displacement"].sum(axis=0)
+            rests = output["goal_position"] + contacts["displacement"].sum(axis=0)
             off = float(np.linalg.norm(rests - output["proxy_position"]))
             self.balance.judge(history.ticks[row], off, float(history.world["eps_safety"]))
 

@@ -4,7 +4,7 @@ tool pushes boxes about."""
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from bridge.log.recorder import Recorder
 from bridge.model_file import save_model
 from haptics.bodies import sample_bodies
 from haptics.cards import load_card
+from haptics.fixtures import set_fixtures
 from haptics.settings import make_settings
 from haptics.snapshot import pack_snapshot
 from haptics.states import CommandKind
@@ -128,9 +129,9 @@ def inputs(count: int, start_ns: int = 10_000_000_000) -> Iterator[np.ndarray]:
         yield record
 
 
-def run_ticks(count: int) -> Run:
-    """Ticks over the wavy surface."""
-    return _run(wavy_model(), (0.0, 0.0, 0.02), inputs(count), count)
+def run_ticks(count: int, fixtures: Sequence[np.ndarray] = ()) -> Run:
+    """Ticks over the wavy surface, among fixtures, (1,) FIXTURE each."""
+    return _run(wavy_model(), (0.0, 0.0, 0.02), inputs(count), count, fixtures)
 
 
 def run_moving(count: int, torsional: float = 0.0, rolling: float = 0.0) -> Run:
@@ -159,9 +160,16 @@ def _pushes(count: int) -> Iterator[np.ndarray]:
         yield record
 
 
-def _run(model: Model, start: tuple[float, float, float], entering: Iterator[np.ndarray], count: int) -> Run:
+def _run(
+    model: Model,
+    start: tuple[float, float, float],
+    entering: Iterator[np.ndarray],
+    count: int,
+    fixtures: Sequence[np.ndarray] = (),
+) -> Run:
     """Execute `count` ticks as the servo does: one record used again and again, snapshots every so many ticks."""
     settings = make_settings(load_card("simulated"), ramp_up_ms=50.0)
+    set_fixtures(settings, fixtures)
     state, touch = make_state(model, start), make_touch(settings)
     work = np.zeros(1, RECORD)
     records = np.zeros(count, record_type(len(moving_bodies(model.bodies))))

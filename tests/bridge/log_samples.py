@@ -69,8 +69,9 @@ def plausible_records(count: int, seed: int = 0) -> np.ndarray:
     records["input"]["sample"]["session"] = 2**62 + 12345
     records["input"]["sample"]["orientation"][:, 3] = 1.0
     depth = np.maximum(0.0, np.sin(ticks * 2e-3 * np.pi)) * 6e-3
-    output["device_position"][:, 2] = -depth
-    output["device_orientation"][:, 3] = output["proxy_orientation"][:, 3] = 1.0
+    output["device_position"][:, 2] = output["goal_position"][:, 2] = -depth
+    for name in ("device_orientation", "goal_orientation", "proxy_orientation"):
+        output[name][:, 3] = 1.0
     edges = np.searchsorted(ticks / count, [0.02, 0.05, 0.1])
     states = np.searchsorted(edges, np.arange(count), side="right")
     output["state"] = states

@@ -12,6 +12,7 @@ from bridge.config import ConfigError, load_config, parse_config
 from bridge.model_file import load_model, save_model
 from bridge.scene.errors import MeshError, SceneError
 from haptics.cards import CardError
+from haptics.fixtures import BOX, CONE, HALF_SPACE
 from haptics.pattern import PATTERNS
 from haptics.surfaces import SHARE
 from rtcore.collision.nearest import clearance
@@ -87,9 +88,45 @@ def test_surfaces_and_regions_get_into_the_settings_once_each():
     assert any(f"capped at {capped:g} to leave room for reliefs of surfaces" in note for note in assembly.notes)
 
 
+def test_fixtures_get_into_the_settings_in_their_order():
+    tables = """
+[[scene.fixture]]
+kind = "cone"
+position = [0, 0, 1]
+direction = [0, 0, 2]
+angle_deg = 30
+
+[[scene.fixture]]
+kind = "forbidden"
+shape = "box"
+position = [0, 1, 0]
+size = [0.2, 0.4, 0.6]
+orientation = [0, 0.6, 0, 0.8]
+
+[[scene.fixture]]
+kind = "forbidden"
+shape = "half-space"
+position = [0, 0, 0.5]
+direction = [1, 0, 0]
+stiffness = 100
+strength = 1.5
+"""
+    row = made(box() + tables + START).settings[0]
+    assert row["fixture_count"] == 3
+    cone, block, soft = row["fixtures"][:3]
+    assert [each["kind"] for each in (cone, block, soft)] == [CONE, BOX, HALF_SPACE]
+    assert cone["direction"].tolist() == [0.0, 0.0, 1.0] and cone["angle"] == pytest.approx(np.pi / 6.0)
+    assert block["half"] == pytest.approx([0.1, 0.2, 0.3]) and block["orientation"] == pytest.approx([0, 0.6, 0, 0.8])
+    assert (cone["stiffness"], soft["stiffness"], soft["strength"]) == (0.0, 100.0, 1.5)
+
+
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
+        (
+            box() + '[[scene.fixture]]\nkind = "plane"\nposition = [0, 0, 1]\ndirection = [0, 0, 1]\nstiffness = 1e5\n',
+            r"scene\.fixture\[0\]\.stiffness = 100000 N/m must be at most 1000 N/m, 0\.5 of what the device renders",
+        ),
         (box(more="surface.drag = 99.0\n"), r"scene\.body\[0\] \('a'\)\.surface\.drag = 99 N·s/m must be at most 10"),
         (
             box() + '[[scene.region]]\nkind = "magnet"\nposition = [0, 0, 1]\nreach = 0.01\nstrength = 5\n',

@@ -15,6 +15,7 @@ from bridge.config import ConfigError, json_schema, load_config, parse_config, v
 ROOT = Path(__file__).resolve().parents[2]
 BOX = '[[scene.body]]\nname = "a"\nprimitive = "box"\nsize = [1, 1, 1]\n'
 BALL = '[tool]\nprimitive = "sphere"\nsize = [0.1]\n'
+FIXTURE = "[[scene.fixture]]\nposition = [0, 0, 0]\n"
 INERT = 'motion = "free"\nmass = 1\ncentre_of_mass = [0, 0, 0]\ninertia = {}\n' + BALL
 
 WRONG = [
@@ -138,6 +139,47 @@ WRONG = [
         "must be greater than 0",
     ),
     ('[[scene.region]]\nkind = "magnet"\nreach = 1\nstrength = 1\n', "scene.region[0].position", "", "is missing"),
+    (FIXTURE + 'kind = "groove"\n', "scene.fixture[0].kind", "'groove'", "must be one of plane, line, tube, cone"),
+    (FIXTURE + 'kind = "line"\n', "scene.fixture[0].direction", "", "is needed for a line"),
+    (
+        FIXTURE + 'kind = "line"\ndirection = [0, 0, 0]\n',
+        "scene.fixture[0].direction",
+        "[0.0, 0.0, 0.0]",
+        "not be zero",
+    ),
+    (FIXTURE + 'kind = "tube"\ndirection = [0, 0, 1]\n', "scene.fixture[0].radius", "", "is needed for a tube"),
+    (
+        FIXTURE + 'kind = "cone"\ndirection = [0, 0, 1]\nangle_deg = 90\n',
+        "scene.fixture[0].angle_deg",
+        "90",
+        "must be less than 90",
+    ),
+    (
+        FIXTURE + 'kind = "plane"\ndirection = [0, 0, 1]\nradius = 0.1\n',
+        "scene.fixture[0].radius",
+        "0.1",
+        "does not belong to a plane",
+    ),
+    (FIXTURE + 'kind = "forbidden"\n', "scene.fixture[0].shape", "", "half-space, ball or box"),
+    (
+        FIXTURE + 'kind = "plane"\nshape = "ball"\n',
+        "scene.fixture[0].shape",
+        "'ball'",
+        'belongs to a fixture with kind = "forbidden"',
+    ),
+    (FIXTURE + 'kind = "forbidden"\nshape = "box"\n', "scene.fixture[0].size", "", "is needed for a box"),
+    (
+        FIXTURE + 'kind = "forbidden"\nshape = "ball"\nradius = 0.1\norientation = [0, 0, 0, 1]\n',
+        "scene.fixture[0].orientation",
+        "[0.0, 0.0, 0.0, 1.0]",
+        "does not belong to a ball",
+    ),
+    (
+        FIXTURE + 'kind = "plane"\ndirection = [0, 0, 1]\nstrength = 1\n',
+        "scene.fixture[0].strength",
+        "1.0",
+        "belongs to a soft fixture",
+    ),
     ("restitution = 1.5\n", "scene.body[0] ('a').restitution", "1.5", "must be at most 1"),
     ("friction_kinetic = -1\n", "scene.body[0] ('a').friction_kinetic", "-1", "must be at least 0"),
     ("torsional_friction = -1\n", "scene.body[0] ('a').torsional_friction", "-1", "must be at least 0"),

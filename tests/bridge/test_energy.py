@@ -36,7 +36,7 @@ def run() -> tuple[np.ndarray, np.ndarray, np.void]:
     """Records of a tool that stands at its goal, states of a body at rest, and settings."""
     records = np.zeros(COUNT, RECORD)
     records["tick"] = np.arange(COUNT) + 5
-    for name in ("proxy_orientation", "device_orientation"):
+    for name in ("proxy_orientation", "goal_orientation"):
         records["output"][name][:, 3] = 1.0
     states = np.zeros((COUNT, 1), BODY_SAMPLE)
     states["orientation"][..., 3] = 1.0
@@ -85,8 +85,8 @@ def test_a_body_that_is_thrown_gains_nothing_and_a_blow_is_found():
 def test_what_the_hand_puts_into_the_spring_is_no_gain():
     records, states, settings = run()
     output = records["output"]
-    output["device_position"][50:, 0] = 0.01  # the goal goes, the tool stays
-    output["device_orientation"][80:] = Rotation.from_rotvec((0.0, 0.3, 0.0)).as_quat()
+    output["goal_position"][50:, 0] = 0.01  # the goal goes, the tool stays
+    output["goal_orientation"][80:] = Rotation.from_rotvec((0.0, 0.3, 0.0)).as_quat()
     assert gain(records, states, settings) == 0.0
     output["proxy_position"][120:, 0] = 0.004  # it follows a part of the way: the spring gives
     assert gain(records, states, settings) == 0.0

@@ -106,8 +106,8 @@ def test_energy_is_told_where_all_that_moves_is_free():
     model.world["eps_safety"] = 1e-3
     states = States(np.zeros((len(records), 1), BODY_SAMPLE), (0,))
     states["orientation"] = UPRIGHT
-    records["output"]["device_position"] = records["output"]["proxy_position"]
-    records["output"]["device_orientation"] = UPRIGHT
+    records["output"]["goal_position"] = records["output"]["proxy_position"]
+    records["output"]["goal_orientation"] = UPRIGHT
     records["output"]["coupling_wrench"][7, 0] = 3.0
     states["position"][50:, 0, 2] = 1e-3  # lifted by one gap
     told_of = gained(model, np.ones(1, SETTINGS)[0], records, Bodies(model, states))

@@ -14,6 +14,7 @@ from moving_scene import EPS, MOVING, START, push_goal, scene
 from bridge.cli import app
 from bridge.log.reader import LogError
 from bridge.verify.judgement import Verification, verify
+from haptics.fixtures import BALL, BOX, CONE, LINE, PLANE, TUBE, make_fixture
 from haptics.states import EngagementState
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER
 
@@ -29,6 +30,7 @@ ALL = {
         "tool cone",
         "tool residual",
         "tool balance",
+        "goal",
         "coupling",
         "effects",
         "passivity",
@@ -122,6 +124,43 @@ def test_boxes_that_fall_and_are_pushed_pass(path: Path):
     assert gap is not None and EPS[0] * 0.998 < gap["value"] < EPS[1]
     left_out = {each.name: each.left_out for each in result.certificates}
     assert left_out["contact velocity"]["work was cut short"] > 0, "what was cut short is told"
+
+
+WALLED = [
+    make_fixture(PLANE, (0.01, 0.0, 0.0), direction=(1.0, 0.2, 0.0)),
+    make_fixture(LINE, (0.0, -0.02, 0.003), direction=(1.0, 0.3, 0.0)),
+    make_fixture(BALL, (0.021, -0.005, 0.01), radius=0.008),
+    make_fixture(CONE, (0.02, -0.004, 0.018), angle=1.2),
+    make_fixture(BOX, (0.021, -0.005, 0.01), half=(0.006, 0.008, 0.006)),
+    make_fixture(TUBE, (0.0, 0.0, 0.006), direction=(1.0, 0.0, 0.0), radius=0.004),
+]
+
+
+@pytest.mark.parametrize("fixture", WALLED)
+def test_a_run_with_a_hard_fixture_passes_and_one_whose_goal_is_moved_does_not(tmp_path: Path, fixture: np.ndarray):
+    run = run_ticks(500, [fixture])
+    output = run.records["output"]
+    apart = np.linalg.norm(output["goal_position"] - output["device_position"], axis=1)
+    led = (apart > 1e-4) & (output["state"] == EngagementState.ACTIVE)
+    assert np.sum(led) > 50
+    result = verify(log_of(tmp_path / "a.mcap", run), every=3)
+    assert not failed(result), str(result)
+    assert verdicts(result)["goal"] == verdicts(result)["coupling"] == "pass"
+    touches = fixture["kind"][0] in (PLANE, LINE, TUBE, BALL)  # what is kept above the surface has no contacts
+    assert verdicts(result)["tool balance"] == ("pass" if touches else "not judged")
+    row = int(np.flatnonzero(led)[-1])
+    output["goal_position"][row] = output["device_position"][row]
+    bad = failed(verify(log_of(tmp_path / "b.mcap", run), first=row - 2, every=1))
+    assert row + 1 in bad["goal"]
+
+
+def test_a_goal_that_is_not_the_image_fails_where_there_is_no_fixture(tampered, run: Run):
+    tick = whole(run, run.records["output"]["state"] == EngagementState.ACTIVE)
+
+    def change(record: np.ndarray) -> None:
+        record["output"]["goal_position"][:, 0] += 1e-9
+
+    assert tampered(tick, change)["goal"] == [tick]
 
 
 def test_a_sphere_tip_passes_and_its_tampered_logs_do_not(tmp_path: Path):

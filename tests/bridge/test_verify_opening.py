@@ -44,7 +44,7 @@ def beside(run: Run) -> np.ndarray:
     output = run.records["output"]
     pushes = output["report"]["contacts"]["displacement"].sum(axis=1)
     before = np.concatenate([np.full((1, 3), START), output["proxy_position"][:-1]])
-    way, went = output["device_position"] - before + pushes, output["proxy_position"] - before
+    way, went = output["goal_position"] - before + pushes, output["proxy_position"] - before
     along = np.sum(way * went, axis=1) / np.maximum(np.sum(way * way, axis=1), 1e-300)
     off = np.linalg.norm(went - along[:, None] * way, axis=1)
     return np.where(output["report"]["contact_count"] > 0, off, 0.0)
