@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from scipy.spatial.transform import Rotation
 
+from haptics import fixtures as led_by
 from haptics.codes import GOOD, JUMPED
+from haptics.fixtures import make_fixture, set_fixtures
 from haptics.pattern import NOISE
 from haptics.regions import MAGNET, make_region, set_regions
 from haptics.states import CommandKind, CommandResult, EngagementState
@@ -94,8 +96,9 @@ class AnySequence(RuleBasedStateMachine):
         stiffness=st.sampled_from([100.0, 3000.0]),
         deadman=st.booleans(),
         effects=st.booleans(),
+        led=st.booleans(),
     )
-    def begin(self, card, scale, turned, tip_offset, friction, up, down, fault, stiffness, deadman, effects):
+    def begin(self, card, scale, turned, tip_offset, friction, up, down, fault, stiffness, deadman, effects, led):
         self.turn = Rotation.from_rotvec(turned)
         self.rig = Rig(
             room_with_a_box(tip_offset, friction),
@@ -119,6 +122,16 @@ class AnySequence(RuleBasedStateMachine):
             put_surface(self.rig.settings, rough)
             strength = 0.05 * self.rig.chosen["stiffness_max"] * 0.1 / scale
             set_regions(self.rig.settings, [make_region(MAGNET, (0.02, 0.0, 0.02), 0.1, strength)])
+            self.rig.touch = make_touch(self.rig.settings)
+        if led:
+            half = 0.3 * np.array([1.0, 1.0, 1.0])
+            fixtures = [
+                make_fixture(led_by.TUBE, (0.0, 0.0, 0.0), radius=0.2),
+                make_fixture(led_by.BALL, (0.03, 0.0, 0.06), radius=0.02),
+                make_fixture(led_by.BOX, (-0.4, 0.0, 0.1), half=half, orientation=(0.0, 0.0, 0.6, 0.8)),
+                make_fixture(led_by.PLANE, (0.0, 0.0, 0.05), stiffness=0.5 * self.rig.chosen["stiffness_max"]),
+            ]
+            set_fixtures(self.rig.settings, fixtures)
             self.rig.touch = make_touch(self.rig.settings)
         self.rig.sample["position"] = 0.0
         self.owner = 0
