@@ -35,7 +35,6 @@ from haptics.degrees import driven_torque
 from haptics.sphere import sphere_force
 from haptics.tables import Record
 from haptics.workspace import (
-    is_led,
     orientation_to_device,
     position_to_device,
     tip_lever,
@@ -155,7 +154,7 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         drag = scaled(stretch, fresh * damper(stiffness, touch.damping, size, rate) / size)
     force = add(spring, drag)
     blocked = held_back(world, output.report)
-    if blocked or is_led(touch) or settings.damped != 0:
+    if blocked or touch.led != 0 or settings.damped != 0:
         damping = fresh * touch.damping
     torque = (0.0, 0.0, 0.0)
     springing = (0.0, 0.0, 0.0)

@@ -368,13 +368,16 @@ def lead(proxy: Record, settings: Record, touch: Record, output: Record) -> None
     hard = False
     for k in range(settings.fixture_count):
         hard = hard or settings.fixtures[k].stiffness == 0.0
+    touch.led = 0
     if hard and touch.has_pose != 0:
-        image = vector(touch.image_tip)
-        goal = led_goal(settings, touch, vector(proxy.position), image)
+        wanted = vector(touch.goal.goal_position)
+        goal = led_goal(settings, touch, vector(proxy.position), wanted)
         put_vector(touch.goal.goal_position, goal)
+        away = subtract(goal, wanted)
+        touch.led = 1 if away[0] != 0.0 or away[1] != 0.0 or away[2] != 0.0 else 0
         way = scaled(vector(touch.goal.goal_velocity), settings.dt)
         if length(way) > 0.0:
-            onwards = subtract(led_place(settings, touch, add(image, way)), goal)
+            onwards = subtract(led_place(settings, touch, add(wanted, way)), goal)
             put_vector(touch.goal.goal_velocity, scaled(onwards, 1.0 / settings.dt))
     for k in range(3):
         output.goal_position[k] = touch.goal.goal_position[k]

@@ -395,7 +395,7 @@ TOUCH = np.dtype(
         ("stiffness_goal", "f8"),  # where SET_GAINS leads the stiffness in force
         ("damping_goal", "f8"),
         ("unusable_reason", "i4"),  # why the newest sample is not used, while unusable_ticks counts
-        ("padding", "i4"),
+        ("led", "i4"),  # 1: a hard fixture has put the goal elsewhere than it was wanted
         ("rate_share", "f8"),  # of the stiffness, for the rate of the samples: 1 at the tick's
         ("link", LINK),
         ("port", PORT),

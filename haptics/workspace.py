@@ -167,13 +167,6 @@ def map_device(world: Record, proxy: Record, settings: Record, touch: Record) ->
 
 
 @inner
-def is_led(touch: Record) -> bool:
-    """Whether fixtures have put the goal elsewhere than the image."""
-    away = subtract(vector(touch.goal.goal_position), vector(touch.image_tip))
-    return away[0] != 0.0 or away[1] != 0.0 or away[2] != 0.0
-
-
-@inner
 def _pull(settings: Record, touch: Record) -> None:
     """Springs and dampers of the hand as the scene feels them: forces are the same, lengths are those of the scene.
 

@@ -124,8 +124,6 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.device_orientation": ("", "image of the device, quaternion [x, y, z, w], scene"),
     "output.device_velocity": ("m/s", "of the device image, scene"),
     "output.velocity_delay_s": ("s", "delay of the velocity estimator; 0 when the client sent the twist"),
-    "output.goal_position": ("m", "what the mechanics were asked for: where the tip centre is to go, scene"),
-    "output.goal_orientation": ("", "the same of the tool, quaternion [x, y, z, w], scene"),
     "output.proxy_position": ("m", "centre of the tool tip, scene"),
     "output.proxy_orientation": ("", "of the tool, quaternion [x, y, z, w], scene"),
     "output.wrench": ("N, N·m", "[force, torque] that a plain client applies, device frame, about the coupling point"),
