@@ -16,6 +16,7 @@ COMMANDS = [
     ["hand", "mouse"],
     ["adapter"],
     ["adapter-test"],
+    ["follow"],
     ["view"],
     ["play"],
     ["reexec"],
