@@ -247,6 +247,26 @@ def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
 
 
 @inner
+def say_nothing(output: Record) -> None:
+    """Write every field of LINK_OUTPUT: there is no link, or nothing has been said yet."""
+    message = output.message
+    message.session = message.seq = 0
+    message.t_sent = message.t_echo = message.t_held = 0
+    for k in range(6):
+        output.wrench[k] = message.twist[k] = message.wrench[k] = message.wave[k] = 0.0
+        message.padding[k] = 0
+    for k in range(3):
+        message.position[k] = 0.0
+    for k in range(4):
+        message.orientation[k] = 0.0
+    message.impedance[0] = message.impedance[1] = 0.0
+    message.wave_energy = message.energy = 0.0
+    message.method = message.active = 0
+    output.energy = output.credit = output.distance = output.gain = output.shared = 0.0
+    output.state = output.reason = output.send = output.padding = 0
+
+
+@inner
 def law_force(settings: Record, link: Record, port: Record) -> Vector:
     """Force (N, scene axes) that the law wants on the hand."""
     force = (0.0, 0.0, 0.0)
@@ -334,11 +354,11 @@ def render(settings: Record, link: Record, port: Record, output: Record) -> None
 
     ``settings`` LINK_SETTINGS, ``link`` LINK after :func:`hear`, ``port`` PORT, ``output`` LINK_OUTPUT.
     """
+    say_nothing(output)
     for k in range(6):
         link.port_energy += port.applied[k] * port.moved[k]
         link.signals[k] = port.twist[k]
         link.signals[6 + k] = port.wrench[k]
-        output.wrench[k] = 0.0
     on = link.state == UP or link.gain > 0.0
     if on and settings.method == WAVES:
         pass_waves(settings, link, port, link.signals)

@@ -12,7 +12,7 @@ and the link's own law holds the hands together.
 from haptics.codes import ACTIVE, ENGAGING, GOOD, HOLD
 from haptics.coupling import freshness, image_velocity
 from haptics.degrees import driven_torque
-from haptics.link import hear, render
+from haptics.link import hear, render, say_nothing
 from haptics.tables import Record
 from haptics.workspace import tip_lever, torque_to_device, vector_to_device
 from rtcore.kernels import inner, kernel
@@ -97,6 +97,7 @@ def share_wrench(touch: Record, output: Record) -> None:
 def feel_other(settings: Record, touch: Record, output: Record) -> None:
     """The stage behind the coupling: the link's wrench, and what the other end is told."""
     if settings.link.on == 0:
+        say_nothing(output.link)
         return
     if touch.shared > 0.0:
         share_wrench(touch, output)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import typer
 
-from bridge.cli import adapters, certify, collision, hands, keys, links, logs, machine, running
+from bridge.cli import adapters, certify, collision, follow, hands, keys, links, logs, machine, running
 from bridge.cli.errors import guarded
 
 RUN = "Run and feel"
@@ -19,6 +19,7 @@ COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
         "run": running.run,
         "adapter": adapters.adapter,
         "adapter-test": adapters.adapter_test,
+        "follow": follow.follow,
         "view": running.view,
         "status": running.status,
         "stop": running.stop,

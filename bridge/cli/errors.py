@@ -27,6 +27,7 @@ CODES = {
     "bridge.view.NoDisplay": ExitCode.FAILURE,
     "bridge.runtime.RuntimeDirectoryError": ExitCode.FAILURE,
     "bridge.adapters.device.DeviceError": ExitCode.DEVICE,
+    "bridge.follower_robots.RobotError": ExitCode.DEVICE,
     "bridge.demo.DemoError": ExitCode.FAILURE,
     "builtins.ValueError": ExitCode.INPUT,
     "builtins.OSError": ExitCode.FAILURE,

@@ -17,6 +17,7 @@ COMMANDS = [
     ["hand", "mouse"],
     ["adapter"],
     ["adapter-test"],
+    ["follow"],
     ["view"],
     ["play"],
     ["reexec"],
