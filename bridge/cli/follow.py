@@ -8,7 +8,7 @@ import typer
 
 from bridge.cli.adapters import pairs
 from bridge.cli.errors import fail
-from bridge.cli.options import Json, _running
+from bridge.cli.options import Json, running
 from bridge.cli.printing import print_json
 from bridge.exit_codes import ExitCode
 
@@ -36,7 +36,7 @@ def follow(
             metavar="DAEMON",
             envvar="HAPTICD_NAME",
             help="Name of the daemon that leads, or its peer socket, tcp://HOST:PORT or ipc://PATH.",
-            autocompletion=_running,
+            autocompletion=running,
         ),
     ] = "default",
     robot: Annotated[

@@ -165,6 +165,8 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.dissipated_angular": ("J", "the same by torque"),
     "output.rate_share": ("", "of the stiffness that is felt, for the rate of the samples; 1 at the tick's"),
     "output.sample_period_s": ("s", "of the samples that were used; 0 while there are too few"),
+    "output.goal_position": ("m", "where the mechanics were asked to bring the tip centre: the image, or a fixture's"),
+    "output.goal_orientation": ("", "of that goal, quaternion [x, y, z, w], scene"),
     "output.report.smallest_gap": (
         "m",
         "smallest distance from tip or tool mesh to a surface among the contacts; -1 without contacts",
