@@ -169,7 +169,7 @@ def come_up(settings: Record, link: Record, message: Record, port: Record) -> No
     link.session = message.session
     link.energy_seen = message.energy
     if settings.method == WAVES:
-        begin_waves(settings, link, message.wave_energy)
+        begin_waves(settings, link, message.wave_energy, message.t_sent)
     link.state, link.reason = UP, NO_REASON
 
 
@@ -214,8 +214,8 @@ def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
     """
     message = peer.message
     link.silent_ticks = min(link.silent_ticks + 1, 1 << 30)
+    link.clock += 1
     fresh = peer.fresh != 0
-    gap = link.silent_ticks
     if fresh:
         link.silent_ticks = 0
     reason = judge(settings, link, peer, port)
@@ -226,7 +226,7 @@ def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
             come_up(settings, link, message, port)
         elif fresh:
             if settings.method == WAVES:
-                hear_wave(link, message.wave_energy, gap)
+                hear_wave(settings, link, message.wave_energy, message.t_sent)
             elif settings.method == TANK:
                 hear_tank(link, message.energy)
         offset_other(settings, link, port)

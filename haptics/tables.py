@@ -159,6 +159,9 @@ LINK = np.dtype(
         ("wave_pending", "f8", 6),  # of that, not released yet, sqrt(W) s
         ("wave_rate", "f8", 6),  # that is released per tick, sqrt(W) s
         ("wave_filtered", "f8", 6),  # released, but still in the filter, sqrt(W) s
+        ("wave_age", "f8"),  # ticks, of the wave that is let in
+        ("wave_sent_at", "i8"),  # when the newest message was sent, the other's clock, ns
+        ("clock", "i8"),  # ticks of this end
         ("wave_in_credit", "f8"),  # J that may be released with it
         ("wave_energy_seen", "f8"),
         ("wave_out_pending", "f8", 6),
@@ -168,8 +171,6 @@ LINK = np.dtype(
         ("energy_seen", "f8"),  # handed over by the other's tank at the newest message
         ("energy_sent", "f8"),
         ("port_energy", "f8"),  # J handed to the hand by the link since the session began
-        ("spread_ticks", "i4"),  # over which a wave that came is spread
-        ("spread_left", "i4"),  # until that is a tick shorter
         ("silent_ticks", "i4"),  # since the newest message
         ("quiet_ticks", "i4"),  # since the last one that was sent
         ("told_active", "i4"),

@@ -17,9 +17,10 @@ ticks, a first-order filter, which is a spring as well: with b / K seconds of it
     f = (x_1 - x_2) / (1 / K + T / b)        at rest.
 
 Ends send integrals: of the wave, U, and of its power, E. So a message that is lost takes nothing with it, and positions
-do not drift apart (Niemeyer and Slotine 2004). The receiver spreads what came of U over the gaps between messages, and
-releases no more power than came of E; the square of a mean is at most the mean of the squares, so what comes evenly is
-not shortened, and what had to be waits.
+do not drift apart (Niemeyer and Slotine 2004). The receiver lets the wave in at an even age, that of the latest it has
+lately had to wait for, told by when messages were sent, and at the mean rate of each; and releases no more power than
+came of E. The square of a mean is at most the mean of the squares, so what is let in evenly is not shortened, and what
+has to be waits.
 
 The ledger of an end is exact in what samples can tell: at each sample it books the work f . dx of the force that was
 really held, limits and ramps included, and sends out no more power than came in and was worked into the line. What
@@ -36,14 +37,14 @@ FILTER_LEAST = 0.01
 """s: a line stiffer than b / FILTER_LEAST shakes devices that are held lightly, by the delay of their velocities."""
 
 SPREAD_MOST = 100
-"""Ticks over which a wave is spread at most."""
+"""Ticks by which a wave waits at most."""
 
 FORGET = 50
-"""Ticks without a longer gap after which the spread is a tick shorter."""
+"""Ticks in which the age at which waves are let in is a tick less, where nothing comes later any more."""
 
 CATCH_UP = 20
 """Ticks in which the wave that goes out makes up for what the estimated velocity differs from the way that was gone:
-encoder steps, sent as they come, would be spikes that carry energy and tell nothing."""
+encoder steps, sent as they come, would be spikes that carry energy and tell nothing. Likewise for what comes in."""
 
 OVERDRAWN = 0.1
 """Of what a tank holds, by which a ledger may be overdrawn before nothing more is rendered."""
@@ -76,22 +77,28 @@ def put_released(pending: Record, released: Record, dt: float, credit: float) ->
 
 
 @inner
-def hear_wave(link: Record, energy: float, gap: int) -> None:
-    """Take in a message's integrals: ``link.wave_heard`` and ``energy`` (J); it came ``gap`` ticks after the last."""
-    for k in range(6):
-        link.wave_pending[k] -= link.wave_heard[k] - link.wave_seen[k]
-        link.wave_seen[k] = link.wave_heard[k]
-    link.wave_in_credit += max(energy - link.wave_energy_seen, 0.0)
-    link.wave_energy_seen = max(link.wave_energy_seen, energy)
-    if gap >= link.spread_ticks:
-        link.spread_ticks = min(gap, SPREAD_MOST)
-        link.spread_left = FORGET
-    for k in range(6):
-        link.wave_rate[k] = link.wave_pending[k] / link.spread_ticks
+def message_age(settings: Record, link: Record) -> float:
+    """Ticks since the newest message was sent, but for what the two clocks are apart."""
+    return link.clock - 1e-9 * link.wave_sent_at / settings.dt
 
 
 @inner
-def begin_waves(settings: Record, link: Record, energy: float) -> None:
+def hear_wave(settings: Record, link: Record, energy: float, sent_at: int) -> None:
+    """Take in a message's integrals: ``link.wave_heard`` and ``energy`` (J), sent at ``sent_at`` (ns, their clock)."""
+    ticks = round(1e-9 * (sent_at - link.wave_sent_at) / settings.dt)
+    ticks = min(max(ticks, 1.0), SPREAD_MOST)
+    for k in range(6):
+        came = link.wave_seen[k] - link.wave_heard[k]
+        link.wave_pending[k] += came
+        link.wave_rate[k] = came / ticks
+        link.wave_seen[k] = link.wave_heard[k]
+    link.wave_in_credit += max(energy - link.wave_energy_seen, 0.0)
+    link.wave_energy_seen = max(link.wave_energy_seen, energy)
+    link.wave_sent_at = sent_at
+
+
+@inner
+def begin_waves(settings: Record, link: Record, energy: float, sent_at: int) -> None:
     """The line is at rest: what was said before does not count."""
     for k in range(6):
         link.wave_seen[k] = link.wave_heard[k]
@@ -100,7 +107,8 @@ def begin_waves(settings: Record, link: Record, energy: float) -> None:
         link.wave_in[k] = 0.0
     link.wave_energy_seen = energy
     link.wave_in_credit = link.credit = 0.5 * settings.tank
-    link.spread_ticks = 1
+    link.wave_sent_at = sent_at
+    link.wave_age = message_age(settings, link)
 
 
 @inner
@@ -127,13 +135,13 @@ def send_wave(settings: Record, link: Record, port: Record, out: Record) -> None
 def take_wave(settings: Record, link: Record) -> None:
     """The wave that comes in, of what has been heard (``link.wave_in``)."""
     dt = settings.dt
-    link.spread_left -= 1
-    if link.spread_left <= 0 and link.spread_ticks > 1:
-        link.spread_ticks -= 1
-        link.spread_left = FORGET
+    age = message_age(settings, link)
+    link.wave_age = min(max(link.wave_age - 1.0 / FORGET, age), age + SPREAD_MOST)
+    waits = link.wave_age - age
     time = filter_time(settings)
     for k in range(6):
-        part = link.wave_rate[k]
+        rate = link.wave_rate[k]
+        part = rate + (link.wave_pending[k] - rate * (1.0 + waits)) / CATCH_UP
         if abs(part) > abs(link.wave_pending[k]) or part * link.wave_pending[k] < 0.0:
             part = link.wave_pending[k]
         link.wave_pending[k] -= part

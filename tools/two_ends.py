@@ -147,6 +147,7 @@ class End:
             return None
         self.message[0] = row["output"]["link"]["message"]
         self.message["session"] = self.session
+        self.message["t_sent"] = round(now * dt * 1e9)
         return self.message
 
 

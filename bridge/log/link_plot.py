@@ -81,7 +81,8 @@ def plot_link(logs: Sequence[Any], path: Path, *, names: Sequence[str], title: s
         legend(force)
         _energy(energy, run, names, sum(float(each["tank"]) for each in settings))
         energy.set_xlabel("time, s")
-        energy.set_xlim(0.0, float(run.seconds[-1]) or 1.0)
+        began = float(run.seconds[int(np.argmax(run.up))])
+        energy.set_xlim(max(began - 0.5, 0.0), float(run.seconds[-1]) or 1.0)
         figure.savefig(path, format="png")
     return path
 

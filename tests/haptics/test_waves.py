@@ -17,12 +17,12 @@ STIFFNESS = 500.0
 
 @kernel
 def begin(settings, link):
-    begin_waves(settings, link, 0.0)
+    begin_waves(settings, link, 0.0, 0)
 
 
 @kernel
-def hear(link, energy, gap):
-    hear_wave(link, energy, gap)
+def hear(settings, link, energy, sent_at):
+    hear_wave(settings, link, energy, sent_at)
 
 
 class Line:
@@ -37,7 +37,6 @@ class Line:
         self.ports = np.zeros(2, PORT)
         self.ports["fresh"] = 1.0
         self.wrenches = np.zeros((2, 6))
-        self.heard_at = [0, 0]
         self.now = 0
         self.given = np.zeros(2)
         for link in self.links:
@@ -49,18 +48,19 @@ class Line:
         out = np.zeros(6)
         for i in range(2):
             link, port = self.links[i], self.ports[i]
+            link["clock"] += 1
             heard = self.ways[1 - i].take(self.now - 1)
             if heard is not None:
                 link["wave_heard"] = heard[:6]
-                hear(link, heard[6], self.now - self.heard_at[i])
-                self.heard_at[i] = self.now
+                hear(self.settings[0], link, heard[6], int(heard[7]))
             port["applied"] = self.wrenches[i]
             port["moved"] = moved[i]
             port["twist"] = moved[i] / DT
             self.given[i] += self.wrenches[i] @ moved[i]
             pass_waves(self.settings[0], link, port, out)
             wave_wrench(self.settings[0], link, port, self.wrenches[i])
-            self.ways[i].put(self.now, np.append(link["wave_sent"], link["wave_energy_sent"]))
+            said = [link["wave_energy_sent"], round(self.now * DT * 1e9)]
+            self.ways[i].put(self.now, np.append(link["wave_sent"], said))
         return self.wrenches
 
 
