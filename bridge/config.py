@@ -5,6 +5,7 @@ import ipaddress
 import itertools
 import json
 import math
+import re
 import types
 import typing
 from pathlib import Path
@@ -53,6 +54,9 @@ LEAST_GYRATION, LARGEST_GYRATION = 1e-15, 1e15
 """m, in the same sense."""
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+_HOST = re.compile(r"[A-Za-z0-9._:%-]{1,255}")
+"""A name or an IP address, of another machine."""
 
 
 class ConfigError(ValueError):
@@ -726,7 +730,7 @@ def _check_connect(address: str, guarded: bool) -> None:
     if address.startswith("ipc://") and len(address) > len("ipc://"):
         return
     host, port = _host_and_port(address)
-    if not host or not 0 < port < 65536:
+    if not _HOST.fullmatch(host) or not 0 < port < 65536:
         raise _wrong("connect", address, "must be the other end's peer socket, tcp://HOST:PORT or ipc://PATH")
     if guarded or host in LOOPBACK or (_is_address(host) and ipaddress.ip_address(host).is_loopback):
         return

@@ -109,7 +109,7 @@ class LinkWatch:
         words = {
             LinkReason.NOT_ENGAGED: "there are no forces at this end",
             LinkReason.OTHER_NOT_ENGAGED: "there are no forces at the other end",
-            LinkReason.NOT_FINITE: "its wrench was not finite",
+            LinkReason.NOT_FINITE: "a number of the other end, or of its own force, was not finite",
         }
         return next((text for known, text in words.items() if known == reason), _name(LinkReason, reason))
 

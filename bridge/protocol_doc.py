@@ -14,13 +14,16 @@ from types import ModuleType
 
 import numpy as np
 
+import haptics.link_codes
 import haptics.states
-from bridge import schema, wire
-from bridge.config import Coupling, Rates, Safety
+from bridge import link_relay, peer_socket, schema, wire
+from bridge.config import Coupling, Link, Rates, Safety
 from bridge.publisher import DEGRADED_WORDS, STATE_FIELDS
+from haptics.link import KEEP_ALIVE
+from haptics.link_codes import METHODS, LinkReason, LinkState
 from haptics.settings import WORKSPACE_MARGIN
 from haptics.states import TRANSITIONS, EngagementState, Reason
-from haptics.tables import RECORD
+from haptics.tables import PEER, RECORD
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
 
@@ -126,7 +129,11 @@ HELLO_REPLY = (
     ("name", "", "of the daemon"),
     ("tick_ns", "ns", "tick period"),
     ("clocking", "", "`free` or `triggered`"),
-    ("endpoints", "", "map of the four addresses: `device`, `control`, `state`, `events`"),
+    (
+        "endpoints",
+        "",
+        "map of addresses: `device`, `control`, `state`, `events`, and `peer` where a link waits for its other end",
+    ),
     (
         "limits",
         "SI",
@@ -157,7 +164,8 @@ EVENT_FIELDS = (
     (
         "code",
         "`state_changed`, or a short word: `heartbeat`, `records_lost`, `recorder_restarted`, `disk_full`, "
-        "`handshakes_refused`, `handed_over` (with the clients' names, `giver` and `taker`) ...",
+        "`handshakes_refused`, `handed_over` (with the clients' names, `giver` and `taker`), `link_up`, `link_lost`, "
+        "`link_mismatch` (with `state_name` and `reason_name`), `link_waits`, `peer_refused` ...",
     ),
     ("text", "one sentence"),
     ("from, from_name", "`state_changed` only: state before"),
@@ -238,12 +246,13 @@ _TEXTS: dict[str, dict[str, str]] = {
         "NONE": "accepted",
         "TOO_LONG": f"longer than {schema.MAX_MESSAGE_BYTES} bytes",
         "VERSION": "`v` is not a version that the daemon speaks",
-        "KIND": "`kind` is not that of a sample",
+        "KIND": "`kind` is not that of a sample, or of a peer message",
         "MISSING_FIELD": "a required field is absent",
         "WRONG_TYPE": "a field has another type or another number of items (true and false are no numbers)",
         "NOT_FINITE": "a number is NaN or infinite",
         "NOT_UNIT": f"the norm of `orientation` differs from 1 by more than {schema.QUATERNION_TOLERANCE:g}",
         "NOT_OWNER": "`session` does not hold the lease",
+        "SEQUENCE": "`seq` did not increase",
         "OUT_OF_RANGE": "a number is outside the range that is given above",
     },
 }
@@ -280,6 +289,22 @@ EXAMPLE_SAMPLE = {
     "orientation": (0.0, 0.0, 0.6, 0.8),
     "deadman": True,
 }
+
+
+EXAMPLE_PEER_TIMES = {"session": 81985529216486895, "t_sent": 2_000_000_000, "t_echo": 1_000_000_000, "t_held": 500_000}
+
+
+def example_peer() -> bytes:
+    """A peer message with known content, by the daemon's own encoder."""
+    peers = np.zeros(1, PEER)
+    peers["seq"] = 7
+    peers["position"], peers["orientation"] = (0.1, -0.2, 0.25), (0.0, 0.0, 0.6, 0.8)
+    peers["twist"][0, 0] = 0.5
+    peers["wrench"][0, 2] = -1.5
+    peers["impedance"] = (8.0, 0.0078125)
+    peers["wave_energy"] = 0.25
+    peers["method"], peers["active"] = METHODS["waves"], 1
+    return wire.encode_peer(peers, **EXAMPLE_PEER_TIMES)
 
 
 def example_render(as_struct: bool) -> bytes:
@@ -358,7 +383,13 @@ def render_document() -> str:
             (
                 (0, 1, "mark", f"0x{schema.STRUCT_MARK:02x}: the one byte that msgpack never begins with"),
                 (1, 1, "version", schema.PROTOCOL_VERSION),
-                (2, 1, "kind", f"{schema.KIND_SAMPLE} sample, {schema.KIND_RENDER} render"),
+                (
+                    2,
+                    1,
+                    "kind",
+                    f"{schema.KIND_SAMPLE} sample, {schema.KIND_RENDER} render, {schema.KIND_PEER} peer message, "
+                    f"{schema.KIND_PEER_HELLO} peer hello",
+                ),
                 (3, 1, "flags", "0 in this version; anything else is refused"),
                 (4, 4, "present", "uint32: bit of each optional field that is there; all other bits 0"),
             ),
@@ -373,6 +404,29 @@ def render_document() -> str:
         max_rate=f"{schema.MAX_RATE:g}",
         max_time_bits=schema.MAX_TIME.bit_length() - 1,
         tolerance=f"{schema.QUATERNION_TOLERANCE:g}",
+        peer_kind=schema.KIND_PEER,
+        hello_kind=schema.KIND_PEER_HELLO,
+        peer_bytes=wire.PEER_STRUCT.itemsize,
+        peer_table=field_table(schema.PEER_FIELDS, wire.PEER_STRUCT),
+        peer_ranges=table(
+            ("field", "largest magnitude"),
+            (
+                ("`position`", f"{schema.MAX_COORDINATE:g} m"),
+                ("`twist`", f"{schema.MAX_RATE:g} m/s, rad/s"),
+                ("`wrench`", f"{schema.MAX_WRENCH:g} N, N·m"),
+                ("`wave`, `wave_energy`, `energy`", f"{schema.MAX_CARRIED:g}; the energies are not negative"),
+                ("`impedance`", f"{schema.MAX_IMPEDANCE:g}, not negative"),
+                ("`t_sent`, `t_echo`, `t_held`", f"0 to 2^{schema.MAX_TIME.bit_length() - 1} - 1"),
+            ),
+        ),
+        peer_messages=peer_socket.MAX_MESSAGES,
+        peer_largest=peer_socket.LARGEST_MESSAGE,
+        greet_ms=link_relay.GREET_NS // 1_000_000,
+        keep_alive=KEEP_ALIVE,
+        link_stale=f"{Link().stale_after_ms:g}",
+        link_states=code_table(haptics.link_codes, "LinkState", ((s.name, s.value) for s in LinkState)),
+        link_reasons=code_table(haptics.link_codes, "LinkReason", ((r.name, r.value) for r in LinkReason)),
+        example_peer=hex_dump(example_peer()),
         reject_table=reject_table(),
         operations=operations_table(),
         hello_reply=table(("key", "unit", "meaning"), ((f"`{k}`", u, t) for k, u, t in HELLO_REPLY)),
@@ -409,11 +463,12 @@ unknown is absent, never 0; NaN and infinities are refused.
 | control | ROUTER | DEALER, or REQ | requests and replies with an id |
 | state | PUB | SUB, subscribed to everything | tick records, decimated |
 | events | PUB | SUB, subscribed to everything | state changes with reasons and notices, numbered, never decimated |
+| peer | ROUTER | DEALER: the other end of a link, or a relay | peer messages both ways; only with a [link](#links) |
 
 Every message is one frame (a REQ socket's empty delimiter is understood on the control socket); more frames are
 refused as malformed, and a peer that sends more than 64 KiB, or a subscription of 4 KiB, is disconnected. The daemon
 listens on `ipc://` by default, on loopback `tcp://` when configured so, and on any other address only with keys: then
-each of the four sockets is a CURVE server, and a client sets the daemon's public key and a key pair of its own, which
+each of these sockets is a CURVE server, and a client sets the daemon's public key and a key pair of its own, which
 the daemon must have on its list. Who is refused gets no answer. [access.md](access.md) tells more.
 
 **Finding a daemon.** Each daemon has a directory `BASE/NAME`, where NAME is `default` unless chosen with `--name` and
@@ -609,6 +664,51 @@ A message of the events socket is a map with `v` and:
 
 {event_fields}
 
+## Links
+
+Two daemons, or a daemon and a robot, are joined by a link: each tick of an end takes the newest message of the other
+and says one of its own. A daemon with a table `[link]` has a peer socket, unless it has `connect` there: then it
+connects a DEALER to the other end's. So two daemons need nobody between them. `hapticd link A B` is a relay between
+two that both wait, with a network's delays and losses.
+
+### Peer message, either way: kind {peer_kind}, {peer_bytes} bytes, a struct only
+
+{peer_table}
+
+Axes are those of the sender's scene, lengths its device's metres, so what is told is what the hand does; the receiver
+has the reflection and the scale, and no end must know the other's workspace map.
+
+Ranges, besides norms and finite numbers: `session` from 1 to 2^63 - 1, `seq` from 1 to 2^64 - 1, `method` a known one,
+`active` 0 or 1, and
+
+{peer_ranges}
+
+* **Whom an end hears.** Before each tick it reads at most {peer_messages} messages and keeps the newest, by `seq`
+  within a `session`. Older ones are refused with `SEQUENCE`. Another session counts when the present one has been
+  silent for `stale_after_ms` ({link_stale} ms by default), and is refused with `SECOND_PEER` before. An end that gets
+  its own session is linked to itself: `OWN_MESSAGE`. Longer than {peer_largest} bytes: disconnected. Refused messages
+  change nothing and are counted apart from those of the device (`rejected` in `link` of the state socket).
+* **Whom an end tells.** A ROUTER answers whoever sent the newest message that counts. Who has nothing to say yet, such
+  as a relay, sends a *hello*, kind {hello_kind}: the header of 8 bytes and nothing else. It makes an end that has
+  nobody, or has heard nothing for the stale time, send to that place. A relay says hello every {greet_ms} ms to an end
+  from which nothing comes.
+* **Sending never waits.** Where the other end does not take a message it is dropped, counted (`dropped`), and leaves a
+  gap in `seq`, which the other end counts as lost.
+* **Few messages.** With a dead-band an end says nothing while nothing changes, but every {keep_alive} ticks.
+* **Way there and back.** `now - t_echo - t_held` at the arrival of a message, on one clock: clocks need not agree. An
+  end must echo the `t_sent` of the newest message that counts for it, and say how long it has had it.
+* **Nothing is lost by losing messages.** Waves and energies are told as totals, so that the next message makes good
+  for those that did not come. They begin at zero with the session, and the energies never fall.
+* **What an end does not send is safe.** `active` 0, or silence for the stale time, lets the link's force ramp down.
+
+In the `link` of the state socket:
+
+{link_states}
+
+and why it is not up:
+
+{link_reasons}
+
 ## Versions
 
 `v` is {version}. A daemon refuses every other number, as `VERSION` on the device socket and with the error `version`
@@ -644,6 +744,13 @@ ACTIVE (3) by RAMP_DONE (10).
 
 ```
 {example_render}
+```
+
+A peer message of the same session: seq 7, t_sent 2 s, t_echo 1 s, held for 0.5 ms, the pose above, 0.5 m/s along x,
+-1.5 N along z, no wave, its energy 0.25 J, impedances 8 N·s/m and 0.0078125 N·m·s/rad, waves (1), active.
+
+```
+{example_peer}
 ```
 """
 

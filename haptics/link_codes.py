@@ -65,7 +65,7 @@ class LinkReason(IntEnum):
     MISMATCH = 5
     """The ends are configured with different methods or impedances."""
     NOT_FINITE = 6
-    """The link's wrench was not finite."""
+    """A number of the other end, or of the link's own force, was not finite."""
 
 
 OFF = int(LinkState.OFF)

@@ -98,6 +98,7 @@ TCP = '[sockets]\ntransport = "tcp"\n'
         ('[link]\nconnect = "tcp://127.0.0.1"\n', "link.connect: must be the other end's peer socket"),
         ('[link]\nconnect = "tcp://127.0.0.1:70000"\n', "link.connect: must be the other end's peer socket"),
         (f'[link]\nconnect = "tcp://127.0.0.1:{"9" * 5000}"\n', "link.connect: must be the other end's peer socket"),
+        ('[link]\nconnect = "tcp://a b:5554"\nserver_key = "x"\n', "link.connect: must be the other end's peer socket"),
         ('[link]\nconnect = "ipc://"\n', "link.connect: must be the other end's peer socket"),
         ('[link]\nconnect = "tcp://192.168.1.7:5554"\n', "link.connect: needs `server_key`"),
         ('[link]\nconnect = "tcp://example.org:5554"\n', "link.connect: needs `server_key`"),

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bridge import control, protocol_doc, schema, wire
-from bridge.wire import RENDER_STRUCT, SAMPLE_STRUCT
+from bridge.wire import PEER_STRUCT, RENDER_STRUCT, SAMPLE_STRUCT
 from haptics.states import EngagementState, Reason
-from haptics.tables import SAMPLE
+from haptics.tables import PEER, SAMPLE
 
 TEXT = protocol_doc.DOCUMENT.read_text(encoding="utf-8")
 
@@ -69,6 +69,20 @@ def test_the_bytes_of_the_example_sample_decode_by_the_table_and_by_the_daemon()
     assert msgpack.unpackb(as_map)["deadman"] == 1
     assert wire.decode_sample(as_map, other) == 0
     assert other.tobytes() == record.tobytes()
+
+
+def test_the_bytes_of_the_example_peer_message_decode_by_the_table_and_by_the_daemon():
+    message = hex_block("A peer message of the same session")
+    found = parse_struct("### Peer message, either way", message)
+    assert len(message) == PEER_STRUCT.itemsize
+    assert struct.unpack_from("<BBBBI", message) == (0xC1, schema.PROTOCOL_VERSION, schema.KIND_PEER, 0, 0)
+    peers = np.zeros(1, PEER)
+    assert wire.decode_peer(message, peers) == 0
+    for field in schema.PEER_FIELDS:
+        value = peers[field.name][0]
+        assert found[field.name] == (tuple(value.tolist()) if field.count > 1 else value), field.name
+    assert found["wrench"] == (0.0, 0.0, -1.5, 0.0, 0.0, 0.0) and found["t_held"] == 500_000
+    assert (found["method"], found["active"], found["impedance"]) == (1, 1, (8.0, 0.0078125))
 
 
 def test_the_bytes_of_the_example_render_decode_by_the_table():
