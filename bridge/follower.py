@@ -55,7 +55,7 @@ from bridge.peer_socket import Peer, open_peer
 from bridge.realtime import Waiter, set_timer_slack
 from bridge.schema import MAX_COORDINATE, MAX_RATE, MAX_WRENCH
 from bridge.wire import PEER_HELLO
-from haptics.follower import Follower, Limited, make_follower_link, make_limits
+from haptics.follower import Follower, Limited, make_follower_link, make_limits, warm_up
 from haptics.link_codes import METHODS, LinkReason, LinkState
 from haptics.tables import RECORD
 
@@ -168,7 +168,7 @@ class FollowLoop:
     def rehearse(self) -> None:
         """Compile, or load, what a cycle needs. Raises RobotError when the robot does not take a stop."""
         self.peer.rehearse()
-        Follower(self._settings("tank", (1.0, 1.0)), self._limits).go()
+        warm_up()
         self._stop_robot()
 
     def leave(self) -> None:

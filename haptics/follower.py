@@ -439,3 +439,8 @@ class Follower:
         """One tick; returns ``setpoint``."""
         follow(self.limits, self.settings, self.link, self.port, self.peer, self.robot, self.setpoint, self.output)
         return self.setpoint
+
+
+def warm_up() -> None:
+    """Compile the kernel, or load it from the cache."""
+    Follower(make_follower_link(1.0, 1.0)).go()

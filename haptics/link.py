@@ -201,9 +201,9 @@ def put_down(link: Record, reason: int) -> None:
     elif link.state == OFF or reason == NOT_ENGAGED:
         link.state = WAITING
     link.reason = reason
+    # The wrench stays as it was last, so that what is felt of it goes by the ramp.
     for k in range(6):
         link.other_twist[k] = 0.0
-        link.other_wrench[k] = 0.0
 
 
 @kernel

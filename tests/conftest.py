@@ -24,7 +24,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 ALONE = {
     *("test_access", "test_adapter_parts"),
-    *("test_children", "test_cli_processes", "test_client", "test_control", "test_demo", "test_doctor", "test_hands"),
+    *("test_children", "test_cli_processes", "test_client", "test_control", "test_demo", "test_doctor"),
+    *("test_follow", "test_hands"),
     *(
         "test_link_relay",
         "test_log_play",

@@ -113,9 +113,11 @@ def compile_kernels() -> int:
     """
     from bridge import kernel_cache
     from bridge.daemon import warm_kernels
+    from haptics import follower
 
     began = time.monotonic()
     warm_kernels()
+    follower.warm_up()
     kernel_cache.remove_old()
     print(f"kernels are ready ({time.monotonic() - began:.1f} s)")
     return ExitCode.OK

@@ -329,6 +329,33 @@ def test_hand_and_robot_get_no_more_than_both_ends_began_with(method, delay, jit
     assert np.ptp(given[:, 1]) > 1e-3, "something was done"
 
 
+@pytest.mark.parametrize("method", ["waves", "tank"])
+def test_the_force_that_is_booked_is_the_springs_and_solves_the_lines_equation(method):
+    """F = K (x_d - x) + B (v_d - v) where the set-point has gone to, and b v_d + sqrt(2 b) u_in = -F, per axis."""
+    random = np.random.default_rng(6)
+    told = Told(method, limits={"speed_max": 1e5, "turn_max": 1e5}, ramp_up_ms=1.0, impedance=IMPEDANCE, tank=5.0)
+    told.follows = False
+    follower, settings = told.follower, told.follower.settings
+    for _ in range(200):
+        told.said["wave"] = told.said["wave"] + random.normal(size=6) * 1e-4
+        told.said["wave_energy"] = told.said["wave_energy"] + 0.1
+        follower.robot["position"] = random.normal(size=3) * 1e-3
+        follower.robot["twist"] = random.normal(size=6) * 0.1
+        setpoint = told.go(random.normal(size=3) * 1e-3)
+        assert setpoint["following"] == 1
+        way = setpoint["position"] - follower.robot["position"]
+        rate = setpoint["twist"] - follower.robot["twist"]
+        assert setpoint["wrench"][:3] == pytest.approx(settings["stiffness"] * way + settings["damping"] * rate[:3])
+        turn = Rotation.from_quat(setpoint["orientation"]).as_rotvec()
+        assert setpoint["wrench"][3:] == pytest.approx(settings["rotational_stiffness"] * turn, rel=1e-3, abs=1e-6)
+        assert np.allclose(setpoint["moved"], setpoint["twist"] * DT, rtol=1e-12)
+        if method == "waves":
+            b = np.repeat(settings["impedance"], 3)
+            pushed = b * setpoint["twist"] + np.sqrt(2.0 * b) * follower.link["wave_in"]
+            assert pushed == pytest.approx(-setpoint["wrench"], rel=1e-9, abs=1e-9)
+    assert np.abs(follower.link["wave_in"]).max() > 0.01 or method == "tank"
+
+
 def test_without_a_method_a_tyrant_gets_energy_out_of_delay():
     given, hand, _ = torment("none", 40, 15, 0.2, 1)
     assert (given[:, 0] + given[:, 1]).max() > 2 * TANK + OVERDRAWN * TANK + 2 * hand.largest

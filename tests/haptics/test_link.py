@@ -212,6 +212,33 @@ def test_a_link_that_is_cut_lets_go_by_its_ramp_and_comes_back_without_a_step():
     assert np.all(steps(back) <= both.ends[0].limit * (1 + 1e-9))
 
 
+def test_what_a_leader_feels_goes_by_the_ramp_when_the_follower_falls_silent():
+    ways = (Channel(), Channel())
+    both = pair(
+        reach((0.0, 0.0, -0.03), (0.0, 0.0, 0.05), 1.2, 2.0),
+        still((0.0, 0.0, 0.05)),
+        ways=ways,
+        grips=(HELD, LIGHT),
+        models=(None, floor(0.05 - REST - 0.01)),
+        law="position-force",
+        roles=("leader", "follower"),
+        method="none",
+        stale_after_ms=50.0,
+        ramp_down_ms=100.0,
+    )
+    both.run(4000)
+    ways[1].cut = True
+    link = both.ends[0].output["link"]
+    while link["state"] == UP:
+        felt = float(link["wrench"][2])
+        both.run(1)
+    assert felt > 1.0
+    for k in range(1, 102):
+        assert link["wrench"][2] == pytest.approx(felt * max(1.0 - k / 100.0, 0.0), abs=1e-9)
+        both.run(1)
+    assert link["wrench"][2] == 0.0
+
+
 def test_who_lets_go_of_the_forces_lets_go_of_the_link():
     both = pair(method="none")
     both.run(1200)
