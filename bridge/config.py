@@ -516,8 +516,9 @@ class Coupling(Section):
     """N·s/m at the device"""
     rotational_stiffness: NonNegative = 0.5
     """N·m/rad at the device, felt with a tool that has `mesh` or `primitive`; capped by the card"""
-    law: Literal["spring", "damped"] = "spring"
-    """`spring`: the damper acts along the spring and within it; `damped`: always, on the device's velocity"""
+    law: Literal["spring", "damped", "constraint"] = "spring"
+    """`spring`: the damper acts along the spring and within it; `damped`: always, on the device's velocity;
+    `constraint`: as `spring`, on what contacts and hard fixtures hold of the stretch, so that no lag is felt"""
     world_stiffness: Positive | None = None
     """N/m at the device, of the spring that pulls the tool; that of the hand when left out"""
     world_damping: NonNegative | None = None

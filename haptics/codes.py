@@ -44,6 +44,11 @@ NEAR_ONLY = 0
 IF_FAR = 1
 AT_ONCE = 2
 
+# Laws of the coupling (SETTINGS.law).
+SPRING = 0
+DAMPED = 1
+CONSTRAINT = 2
+
 # Kinds of sample, as the tick judges them (TOUCH.sample_kind).
 NOTHING_NEW = 0
 GOOD = 1

@@ -11,6 +11,10 @@ The stretch includes the tangential part that friction holds back, and so does t
 The damped law is for who wants a calmer hand (Redon 2002, 6.5): ``force = K d - B v_image``, in all directions and
 always, within slew limit and saturation only. It drags in free motion, by B newtons per m/s, and walls hold a little.
 
+The constraint law feels of d only what contacts and hard fixtures hold (:mod:`haptics.constraint`): that takes the
+place of d in force, damper and the lever's torque. A tool at rest feels the same as by the spring; one that lags, the
+less.
+
 The tip's force on its lever about the coupling point makes the torque. A tool mesh, which surfaces keep from turning
 too, adds a rotational spring between its orientation and the image's: a torque of K_r times the angle about the axis of
 the turn from the image to the tool (the logarithm of the rotation), which is the spring that the mechanics balance. At
@@ -24,13 +28,16 @@ A device gets what it drives (:mod:`haptics.degrees`): of five degrees the torqu
 torque, but when asked a force in its place (:mod:`haptics.sphere`), and an input device nothing, though the spring
 pulls the tool after it as ever.
 
-An adapter that closes the loop itself gets K (the ramp included), the tool's pose and twist in the device frame, and B
+An adapter that closes the loop itself gets K (the ramp included), the tool's pose and twist in the device frame (by the
+constraint law the place that is as far from the image as what is held), and B
 only while a contact or a fixture holds the tool back; a diagonal cannot say "along the stretch", so it should hold the
 damper within the spring's force as above.
 """
 
 import math
 
+from haptics.codes import CONSTRAINT, DAMPED
+from haptics.constraint import held_stretch
 from haptics.degrees import driven_torque
 from haptics.sphere import sphere_force
 from haptics.tables import Record
@@ -147,7 +154,13 @@ def freshness(settings: Record, age_ns: int) -> float:
 def couple(world: Record, proxy: Record, settings: Record, touch: Record, output: Record) -> None:
     """The stage: coupling wrench (device frame, about the coupling point) and the impedance behind it."""
     tip = vector(proxy.position)
-    stretch = scaled(vector_to_device(settings, subtract(tip, vector(touch.image_tip))), 1.0 / touch.scale)
+    apart = subtract(tip, vector(touch.image_tip))
+    reached = tool_position(world, proxy)
+    if settings.law == CONSTRAINT:
+        held = held_stretch(world, touch, output.report, apart)
+        reached = add(reached, subtract(held, apart))
+        apart = held
+    stretch = scaled(vector_to_device(settings, apart), 1.0 / touch.scale)
     fresh = freshness(settings, touch.age_ns)
     velocity = wanted_velocity(settings, touch)
     tool = tool_velocity(touch)
@@ -156,7 +169,7 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     spring = scaled(stretch, stiffness)
     drag = (0.0, 0.0, 0.0)
     damping = 0.0
-    if settings.damped != 0:
+    if settings.law == DAMPED:
         drag = scaled(vector_to_device(settings, velocity), -fresh * touch.damping / touch.scale)
     elif size > 0.0:
         relative = vector_to_device(settings, subtract(tool, velocity))
@@ -164,7 +177,7 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         drag = scaled(stretch, fresh * damper(stiffness, touch.damping, size, rate) / size)
     force = add(spring, drag)
     blocked = held_back(world, output.report)
-    if blocked or touch.led != 0 or settings.damped != 0:
+    if blocked or touch.led != 0 or settings.law == DAMPED:
         damping = fresh * touch.damping
     torque = (0.0, 0.0, 0.0)
     springing = (0.0, 0.0, 0.0)
@@ -200,10 +213,10 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     output.velocity_delay_s = touch.velocity_delay_s
     put_vector(output.proxy_position, tip)
     put_quaternion(output.proxy_orientation, quaternion(proxy.orientation))
-    put_vector(output.render_position, position_to_device(settings, touch, tool_position(world, proxy)))
+    put_vector(output.render_position, position_to_device(settings, touch, reached))
     put_quaternion(output.render_orientation, orientation_to_device(settings, touch, quaternion(proxy.orientation)))
     moving = scaled(vector_to_device(settings, tool), 1.0 / touch.scale)
-    if settings.damped != 0:
+    if settings.law == DAMPED:
         moving = (0.0, 0.0, 0.0)
     turning = vector(touch.angular_velocity)
     if touch.clutched != 0:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from haptics.cards import DeviceCard
+from haptics.codes import CONSTRAINT, DAMPED, SPRING
 from haptics.sphere import DEFAULT_RADIUS
 from haptics.tables import SETTINGS, VELOCITY_SAMPLES
 
@@ -23,8 +24,8 @@ SLEW_SPEED = 0.5
 VELOCITIES = ("window", "adaptive")
 """How velocities are estimated, see :mod:`haptics.velocity`."""
 
-LAWS = ("spring", "damped")
-"""Of the coupling, see :mod:`haptics.coupling`."""
+LAWS = {"spring": SPRING, "damped": DAMPED, "constraint": CONSTRAINT}
+"""Of the coupling, see :mod:`haptics.coupling`, by what the configuration calls them."""
 
 PASSIVITY_SHARE = 0.9
 """Of the largest damping of a device, what the passivity controller may add (SAI's choice)."""
@@ -84,9 +85,10 @@ def make_settings(
     at what is asked for here, so that no client can go beyond what the author of the configuration chose.
     ``virtual_sphere`` is the gain, 0 (off) to 1, of the force that stands for a torque that a force-only device cannot
     render, and ``sphere_radius`` its lever in the scene, m (:mod:`haptics.sphere`).
-    ``law``: "spring" (the damper within the spring) or "damped" (always, on the device's velocity), see
-    :mod:`haptics.coupling`. ``world_stiffness`` (N/m) and ``world_damping`` (N·s/m), at the device, are those of the
-    spring that pulls the tool; without them they are what the hand feels, by SET_GAINS as well.
+    ``law``: "spring" (the damper within the spring), "damped" (always, on the device's velocity) or "constraint" (what
+    contacts and fixtures hold of the stretch), see :mod:`haptics.coupling`. ``world_stiffness`` (N/m) and
+    ``world_damping`` (N·s/m), at the device, are those of the spring that pulls the tool; without them they are what
+    the hand feels, by SET_GAINS as well.
     ``passivity`` switches the controller of :mod:`haptics.passivity`, which may add a share of the damping that the
     card allows; for torques that on the lever by which the card's largest force makes its largest torque.
     ``rate_adaptation`` lets the stiffness fall with the rate of the samples (:mod:`haptics.rate`).
@@ -216,7 +218,7 @@ def make_settings(
     # A torque is a force on a lever: it may change in the same proportion of its own limit.
     if card.force_max is not None:
         row["torque_slew"] = row["torque_max"] * row["force_slew"] / row["force_max"]
-    row["damped"] = int(law == "damped")
+    row["law"] = LAWS[law]
     row["world_stiffness"] = 0.0 if world_stiffness is None else world_stiffness
     row["world_damping"] = -1.0 if world_damping is None else world_damping
     row["passivity"] = int(passivity)

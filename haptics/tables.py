@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rtcore.tables import BUDGET, STEP_INPUT, STEP_REPORT
+from rtcore.tables import BUDGET, MAX_CONTACTS, STEP_INPUT, STEP_REPORT
 
 Record = Any
 """One row of a table, as kernels take it; the docstrings say of which type."""
@@ -314,7 +314,7 @@ SETTINGS = np.dtype(
         ("drift", "f8"),  # of the map, as a share of the device's own speed; 0: off
         ("world_stiffness", "f8"),  # of the spring that pulls the tool, N/m at the device; 0: the one that is felt
         ("world_damping", "f8"),  # N·s/m at the device; below 0: the one that is felt
-        ("damped", "i4"),  # 1: the damper acts on the device's velocity always, 0: along the stretch within the spring
+        ("law", "i4"),  # of the coupling: SPRING, DAMPED or CONSTRAINT of haptics/codes.py
         ("fixture_count", "i4"),
         ("fixtures", FIXTURE, (MAX_FIXTURES,)),
         ("link", LINK_SETTINGS),
@@ -371,6 +371,7 @@ TOUCH = np.dtype(
             (MAX_FIXTURES, 3),
         ),  # of the planes that keep the goal out of balls and boxes; or zero
         ("fixture_offsets", "f8", MAX_FIXTURES),  # of these, scene, m
+        ("held_normals", "f8", (MAX_CONTACTS, 3)),  # of the contacts that the law "constraint" has felt in this tick
         ("fixture_pushes", "f8", (MAX_FIXTURES, 3)),  # what each hard fixture adds to the goal, with its sign turned, m
         ("rejected", "u8"),  # messages refused since the last good sample
         ("unusable_ticks", "i8"),  # ticks for which the newest sample has been marked or found unusable

@@ -3,15 +3,21 @@
 All rows at once, by :mod:`haptics.coupling`'s and :mod:`haptics.limits`' formulas in numpy.
 """
 
+from typing import Any
+
 import numpy as np
+from scipy.optimize import nnls
 from scipy.spatial.transform import Rotation
 
 from bridge.verify.certificate import Certificate
 from bridge.verify.history import History
+from haptics.codes import CONSTRAINT, DAMPED
 from haptics.states import CommandKind, EngagementState
 
 ROUNDING = 1e-9
 """Share of the numbers that a force is made of."""
+ON_CONE = 1e-7
+"""The same by the law "constraint": normals that are less than 1e-8 apart are one to it."""
 TAPER = np.radians(20.0)
 """rad before half a turn: where the rotational spring lets go."""
 ENGAGED = (EngagementState.ENGAGING, EngagementState.ACTIVE, EngagementState.HOLD)
@@ -50,7 +56,12 @@ def _coupling(history: History) -> Certificate:
     own = own / np.where(part > 0.0, part, 1.0)
     scale = history.scale[rows][:, None]
     workspace = Rotation.from_quat(settings["workspace_orientation"])
-    stretch = workspace.inv().apply(out["proxy_position"] - out["device_position"]) / scale
+    apart = out["proxy_position"] - out["device_position"]
+    rounding = ROUNDING
+    if settings["law"] == CONSTRAINT:
+        rounding = ON_CONE
+        apart = np.array([_held(each, history.has_mesh) for each in out])
+    stretch = workspace.inv().apply(apart) / scale
     size = _norm(stretch)
     stiffness = history.stiffness[rows] * out["rate_share"]
     spring = stiffness * size
@@ -62,7 +73,7 @@ def _coupling(history: History) -> Certificate:
     fresh = (taken["fresh"] != 0) & (taken["sample"]["valid"] != 0) & (taken["age_ns"] <= settings["hold_after_ns"])
     fresh &= taken["sample"]["session"] == out["owner"]
     drag = unit * damped[:, None]
-    if settings["damped"] != 0:
+    if settings["law"] == DAMPED:
         drag = -history.damping[rows][:, None] * workspace.inv().apply(out["device_velocity"]) / scale
     ends = [unit * spring[:, None] + share * drag for share in (1.0, 0.0)]
     sphere, actuated = float(settings["sphere"]), int(settings["actuated"])
@@ -96,8 +107,24 @@ def _coupling(history: History) -> Certificate:
         off = np.where(fresh, _norm(logged - full), _beside(logged, full, faded))
         sure = fresh if sphere > 0.0 else np.ones(len(rows), dtype=bool)
         sure &= part[:, 0] > 0.0
-        found.judge_all(history.ticks[rows][sure], off[sure], ROUNDING * much[sure] + 1e-300, what)
+        found.judge_all(history.ticks[rows][sure], off[sure], rounding * much[sure] + 1e-300, what)
     return found
+
+
+def _held(out: Any, has_mesh: bool) -> np.ndarray:
+    """(3,) what the constraints of an OUTPUT row hold of the way from image to tool, as the law "constraint" has it."""
+    contacts = out["report"]["contacts"][: int(out["report"]["contact_count"])]
+    stopped = has_mesh and out["report"]["fraction"] < 1.0
+    contacts = contacts if stopped else contacts[contacts["displacement"].any(axis=1)]
+    apart = out["proxy_position"] - out["device_position"]
+    if stopped and len(contacts) == 0:
+        return apart
+    push, normal = contacts["displacement"], contacts["normal"]
+    known = out["goal_position"] - out["device_position"]
+    known = known + (push - np.sum(push * normal, axis=1)[:, None] * normal).sum(axis=0)
+    if len(contacts) == 0:
+        return known
+    return known + normal.T @ nnls(normal.T, apart - known)[0]
 
 
 def _effects(history: History) -> Certificate:
@@ -148,6 +175,8 @@ def _passivity(history: History) -> Certificate:
         # The force that stands for a torque is not along the spring, and neither is what pulls.
         return found
     total = np.sum((force + pulled) * pulled, axis=1) / np.where(_norm(pulled) > 0.0, _norm(pulled), 1.0)
+    # Where the damper takes the whole spring, what is left is rounding and has no direction.
+    total[_norm(pulled) <= ROUNDING * size] = 0.0
     found.judge_all(history.ticks[rows], np.maximum(-total, 0.0), ROUNDING * (size + _norm(pulled)) + 1e-300, "pull")
     return found
 

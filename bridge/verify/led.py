@@ -21,9 +21,6 @@ def certificates(history: History) -> list[Certificate]:
     """Of all ticks."""
     found = Certificate("goal", "the mechanics are asked for the image, or for where hard fixtures allow it", "m")
     output, settings = history.output, history.settings
-    if int(settings["link"]["on"]) != 0 and float(settings["link"]["share"]) > 0.0:
-        found.leave("the tool is shared with another hand", len(history))
-        return [found]
     goal, image = output["goal_position"], output["device_position"]
     turned = np.abs(output["goal_orientation"] - output["device_orientation"]).max(axis=1)
     found.judge_all(history.ticks, turned, 0.0, "orientation")

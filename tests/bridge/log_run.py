@@ -129,9 +129,9 @@ def inputs(count: int, start_ns: int = 10_000_000_000) -> Iterator[np.ndarray]:
         yield record
 
 
-def run_ticks(count: int, fixtures: Sequence[np.ndarray] = ()) -> Run:
-    """Ticks over the wavy surface, among fixtures, (1,) FIXTURE each."""
-    return _run(wavy_model(), (0.0, 0.0, 0.02), inputs(count), count, fixtures)
+def run_ticks(count: int, fixtures: Sequence[np.ndarray] = (), law: str = "spring") -> Run:
+    """Ticks over the wavy surface, among fixtures, (1,) FIXTURE each, by a law of the coupling."""
+    return _run(wavy_model(), (0.0, 0.0, 0.02), inputs(count), count, fixtures, law)
 
 
 def run_moving(count: int, torsional: float = 0.0, rolling: float = 0.0) -> Run:
@@ -166,9 +166,10 @@ def _run(
     entering: Iterator[np.ndarray],
     count: int,
     fixtures: Sequence[np.ndarray] = (),
+    law: str = "spring",
 ) -> Run:
     """Execute `count` ticks as the servo does: one record used again and again, snapshots every so many ticks."""
-    settings = make_settings(load_card("simulated"), ramp_up_ms=50.0)
+    settings = make_settings(load_card("simulated"), ramp_up_ms=50.0, law=law)
     set_fixtures(settings, fixtures)
     state, touch = make_state(model, start), make_touch(settings)
     work = np.zeros(1, RECORD)

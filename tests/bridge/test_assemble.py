@@ -12,6 +12,7 @@ from bridge.config import ConfigError, load_config, parse_config
 from bridge.model_file import load_model, save_model
 from bridge.scene.errors import MeshError, SceneError
 from haptics.cards import CardError
+from haptics.codes import CONSTRAINT, DAMPED, SPRING
 from haptics.fixtures import BOX, CONE, HALF_SPACE
 from haptics.pattern import PATTERNS
 from haptics.surfaces import SHARE
@@ -86,6 +87,11 @@ def test_surfaces_and_regions_get_into_the_settings_once_each():
     capped = assembly.card.stiffness_max / (1.0 + SHARE)
     assert row["stiffness"] == capped
     assert any(f"capped at {capped:g} to leave room for reliefs of surfaces" in note for note in assembly.notes)
+
+
+@pytest.mark.parametrize(("law", "number"), [("spring", SPRING), ("damped", DAMPED), ("constraint", CONSTRAINT)])
+def test_the_law_of_the_coupling_gets_into_the_settings(law, number):
+    assert made(box() + START + f'[coupling]\nlaw = "{law}"\n').settings["law"][0] == number
 
 
 def test_fixtures_get_into_the_settings_in_their_order():

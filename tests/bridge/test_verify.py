@@ -154,6 +154,22 @@ def test_a_run_with_a_hard_fixture_passes_and_one_whose_goal_is_moved_does_not(t
     assert row + 1 in bad["goal"]
 
 
+@pytest.mark.parametrize("law", ["damped", "constraint"])
+def test_runs_by_the_other_laws_of_the_coupling_pass_and_are_told_apart(tmp_path: Path, law: str):
+    run = run_ticks(700, law=law)
+    result = verify(log_of(tmp_path / "a.mcap", run), every=7)
+    assert not failed(result), str(result)
+    run.settings["law"] = 0
+    assert "coupling" in failed(verify(log_of(tmp_path / "b.mcap", run), every=700))
+
+
+@pytest.mark.parametrize("law", ["constraint"])
+def test_a_mesh_tool_that_feels_constraints_passes(tmp_path: Path, law: str):
+    run = _run(scene(), START, _pushes(TICKS), TICKS, law=law)
+    result = verify(log_of(tmp_path / "a.mcap", run), every=40)
+    assert not failed(result), str(result)
+
+
 def test_a_goal_that_is_not_the_image_fails_where_there_is_no_fixture(tampered, run: Run):
     tick = whole(run, run.records["output"]["state"] == EngagementState.ACTIVE)
 

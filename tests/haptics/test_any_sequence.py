@@ -97,8 +97,9 @@ class AnySequence(RuleBasedStateMachine):
         deadman=st.booleans(),
         effects=st.booleans(),
         led=st.booleans(),
+        law=st.sampled_from(["spring", "damped", "constraint"]),
     )
-    def begin(self, card, scale, turned, tip_offset, friction, up, down, fault, stiffness, deadman, effects, led):
+    def begin(self, card, scale, turned, tip_offset, friction, up, down, fault, stiffness, deadman, effects, led, law):
         self.turn = Rotation.from_rotvec(turned)
         self.rig = Rig(
             room_with_a_box(tip_offset, friction),
@@ -114,6 +115,7 @@ class AnySequence(RuleBasedStateMachine):
             ramp_fault_ms=fault,
             lease_ms=80.0,
             require_deadman=deadman,
+            law=law,
         )
         # The floor is a body with a surface_id; without surfaces in the settings that means nothing.
         self.rig.model.bodies[0]["surface_id"] = int(effects)
