@@ -26,10 +26,11 @@ down to t = 33 degrees, 1e-7 m at 25, and 9 cm at 10. The last one given holds e
 fixtures contradict each other and no place is allowed to all; the goal is then near the place of the last that is
 nearest to the others. The work is at most SWEEPS (n + 1) n projections for n fixtures.
 
-Surfaces win: a contact that pushes the tool off its goal pushes it off a fixture too, by its displacement. Else the
-tool does not leave an allowed set that it is in, but for a mesh that turns and is stopped on its way, whose tip centre
-is on a screw between two allowed places. Fixtures lead the tool whenever a device pose does, forces on or not; so
-engagement, which looks at how far the image is from the tool, begins without a stretch beyond its bound.
+Surfaces win: a contact that pushes the tool off its goal pushes it off a fixture too, by its displacement. Else a tool
+without mass does not leave an allowed set that it is in, but for a mesh that turns and is stopped on its way, whose tip
+centre is on a screw between two allowed places; one with mass is pulled to its goal by a spring and may swing over.
+Fixtures lead the tool whenever a device pose does, forces on or not; so engagement, which looks at how far the image is
+from the tool, begins without a stretch beyond its bound.
 
 **Soft** ones are felt only. With d the distance from A, at the device, the force towards A is
 

@@ -60,17 +60,29 @@ BLOCK = 0.01
 """Half an edge of the cube of :func:`block_model`, m."""
 
 
-def block_model(*, held_at: tuple[float, float, float] | None = None, turning: float = 0.0) -> Model:
+def block_model(
+    *, held_at: tuple[float, float, float] | None = None, turning: float = 0.0, inertia: np.void | None = None
+) -> Model:
     """A plane of 2 m at z = 0, and a cube as tool, its middle the tip centre; REACH is that of its corners.
 
-    When asked a held plate of 40 mm as well; the cube yields to what it touches if turning (m^2) is above 0.
+    When asked a held plate of 40 mm as well; the cube yields to what it touches if turning (m^2) is above 0, and has
+    mass with an ``inertia``.
     """
     builder = ModelBuilder()
     builder.add_body(builder.add_mesh(*build_tree(*square(1.0))))
     if held_at is not None:
         builder.add_body(builder.add_mesh(*build_tree(*square(0.02))), held_at, kind=HELD)
     tool = builder.add_mesh(*build_tree(BLOCK * CORNERS, FACES))
-    return builder.build(0.0, (0.0, 0.0, 0.0), EPS_ALERT, EPS_SAFETY, EPS_BREAK, tool_mesh_id=tool, turning=turning)
+    return builder.build(
+        0.0,
+        (0.0, 0.0, 0.0),
+        EPS_ALERT,
+        EPS_SAFETY,
+        EPS_BREAK,
+        tool_mesh_id=tool,
+        turning=turning,
+        tool_inertia=inertia,
+    )
 
 
 REACH = BLOCK * 3.0**0.5

@@ -31,6 +31,7 @@ from haptics.limits import SLEW_LIMITED
 from haptics.states import CommandKind, Reason
 from haptics.tables import FIXTURE
 from haptics.touch import make_touch
+from rtcore.dynamics.inertia import body_inertia
 
 AT = (0.01, -0.02, 0.03)
 ASLANT = (1.0, -2.0, 2.0)
@@ -344,6 +345,20 @@ def test_a_mesh_tool_is_led_by_its_tip_centre_and_turns_freely():
         assert abs(rig.proxy[2] - 0.1) <= 1e-12
     assert rig.output["proxy_orientation"] == pytest.approx(rig.output["device_orientation"], abs=1e-9)
     assert rig.proxy[0] == pytest.approx(1e-4 * 199, abs=1e-9)
+
+
+def test_a_tool_with_mass_comes_to_rest_on_one():
+    """Its spring and damper lead to the goal, which is on the line, as the velocity of that goal is."""
+    inertia = body_inertia(0.05, np.diag([5e-6] * 3), (0.0, 0.0, 0.0))
+    rig = held([], block_model(turning=REACH**2, inertia=inertia), card="virtuose6d", damping=10.0)
+    set_fixtures(rig.settings, [make_fixture(LINE, (0.0, 0.0, 0.1), direction=(1.0, 0.0, 0.0))])
+    rig.activate((0.0, 0.0, 0.1))
+    rig.glide((0.02, 0.003, 0.104))
+    assert abs(rig.row["goal"]["goal_velocity"][1:]).max() <= 1e-12
+    rig.run(1500)
+    assert rig.output["goal_position"] == pytest.approx((0.02, 0.0, 0.1), abs=1e-12)
+    assert rig.proxy == pytest.approx((0.02, 0.0, 0.1), abs=1e-6)
+    assert rig.wrench[:3] == pytest.approx(500.0 * (rig.proxy - np.array((0.02, 0.003, 0.104))), abs=1e-6)
 
 
 def test_forces_begin_only_near_one_and_without_a_kick():
