@@ -54,6 +54,7 @@ class RobotEnd:
             return None
         self.message[0] = self.follower.output["message"]
         self.message["session"] = self.session
+        self.message["t_sent"] = round(now * DT * 1e9)
         return self.message
 
 

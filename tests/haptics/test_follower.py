@@ -120,6 +120,7 @@ class Told:
         peer["fresh"] = position is not None
         if position is not None:
             self.said["position"], self.said["twist"] = position, twist
+            self.said["t_sent"] += round(DT * 1e9)
             peer["message"] = self.said
         peer["age_ns"] = round(1e6 * age_ms)
         setpoint = self.follower.go()
@@ -273,7 +274,7 @@ class Tyrant:
         render(self.settings, self.link, self.port, self.output)
         said = np.zeros(1, PEER)
         said[0] = self.output["message"]
-        said["session"] = 7
+        said["session"], said["t_sent"] = 7, round(now * DT * 1e9)
         return said
 
 
