@@ -45,11 +45,12 @@ def test_overloaded_ticks_get_less_work_and_the_log_still_repeats(tmp_path, shor
     less_work = log.records
 
     assert none == 0 and (all_work["budget"]["units"] == 1_000_000).all()
-    assert np.median(busy_ns(all_work)) > PERIOD_NS, "the scene does not overload this machine"
+    # By the mean: long ticks and short ones come in turns.
+    assert np.mean(busy_ns(all_work)) > PERIOD_NS, "the scene does not overload this machine"
     limited = less_work["budget"]["units"] < 1_000_000
     assert limited.sum() > 300 and 300 < count <= limited.sum()
     assert (less_work["timing"]["governed_total"] == np.cumsum(limited)).all()
-    assert np.median(busy_ns(less_work)) < 0.5 * np.median(busy_ns(all_work))
+    assert np.mean(busy_ns(less_work)) < 0.5 * np.mean(busy_ns(all_work))
     assert (recorded(less_work) == budgets(make_governor(log.budget[0], log.model), less_work)).all()
     for name in (whole, governed):
         again = reexecute(name)
