@@ -208,6 +208,8 @@ def _outcome(rows: np.ndarray, at_ns: int, safe_ms: float | None, **more: Any) -
     limit = load_card(CARD).force_max
     peak = float(_force(rows).max())
     if peak < 0.99 * limit:
+        if np.any(rows["output"]["rate_share"] < 1.0):
+            raise Void("samples came so unevenly that the stiffness was lowered, and the client did not press as hard")
         raise RuntimeError(f"the client pressed with {peak:.3f} N only: the figure would mean nothing")
     return {
         "time_to_safe_ms": safe_ms,
@@ -264,8 +266,10 @@ def _client_row(
         _must_press(rows, at)
         if reason == "SAMPLE_REJECTED" and why == "SAMPLE_STALE" and not _rejected(rows):
             raise Void("the client fell silent before it could send anything wrong")
-        outcome = _outcome(rows, at, _until_quiet(rows, begins(rows, at)), reason=why, state_after=state)
-        ramping = outcome["struck_in"] == "RELEASING" and ends_in == "IDLE"
+        begun = begins(rows, at)
+        outcome = _outcome(rows, at, _until_quiet(rows, begun), reason=why, state_after=state)
+        # A clutch that was asked for just before the strike may be taken just after it.
+        ramping = "RELEASING" in (outcome["struck_in"], _state_at(rows, begun)) and ends_in == "IDLE"
         return {**outcome, "ok": state == ends_in and why in ((reason, "CLUTCH") if ramping else (reason,))}
 
     return row
