@@ -385,7 +385,10 @@ def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
     told = rows["timing"]["started_ns"][rows["input"]["supervisor_lost"] != 0]
     noticed_ms = (int(told[0]) - killed_at) * 1e-6 if len(told) else float("inf")
     more = {"died_ms": round(died_ms, 2), "noticed_ms": round(noticed_ms, 2)}
-    return _outcome(rows, killed_at, safe_ms, reason=reason, **more, ok=reason == "SUPERVISOR_LOST")
+    # A clutch that ramps down already when the kill is noticed stays the reason of what it began.
+    states = [_state_at(rows, killed_at), *([_state_at(rows, int(told[0]))] if len(told) else [])]
+    right = ("SUPERVISOR_LOST", "CLUTCH") if "RELEASING" in states else ("SUPERVISOR_LOST",)
+    return _outcome(rows, killed_at, safe_ms, reason=reason, **more, ok=reason in right)
 
 
 def _servo_killed(site: Site, draw: random.Random) -> dict[str, Any]:
