@@ -7,7 +7,7 @@ RUN     := $(VENV)/bin/python
 STAMP   := $(VENV)/.installed-with-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernels demo test lint bench clean adapters
+.PHONY: help setup kernels demo test longtest lint bench clean adapters
 
 help:  ## show this list
 	@echo "hapticd: a 1 kHz daemon through which people and robots feel simulated objects"
@@ -46,8 +46,11 @@ demo: $(STAMP)  ## a simulated hand feels a real mesh (SCENE=peg, door, motor, b
 
 test: kernels lint  ## everything that must pass: ruff, mypy, pytest
 	@# What only computes runs on two cores; what has clocks and processes of its own gets the machine to itself.
-	@$(RUN) -m pytest -n 2 --dist loadfile -m "not alone"
-	@$(RUN) -m pytest -m alone
+	@$(RUN) -m pytest -n 2 --dist loadfile -m "not alone and not long"
+	@$(RUN) -m pytest -m "alone and not long"
+
+longtest: kernels  ## what `make test` leaves out because it repeats something at more cases
+	@$(RUN) -m pytest -m long
 
 adapters: kernels  ## every adapter that comes with hapticd must pass the conformance test (some minutes)
 	@for name in simulated inverse force-dimension spacemouse gamepad template; do \

@@ -146,7 +146,7 @@ def shorter(v: Vector, by: float) -> Vector:
 
 
 @inner
-def offset_other(settings: Record, link: Record, port: Record) -> None:
+def offset_other(settings: Record, link: Record) -> None:
     """The offset of the other end, which shrinks, added to where it is."""
     closer = settings.align_speed * settings.dt
     offset = shorter(vector(link.offset_position), closer)
@@ -229,7 +229,7 @@ def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
                 hear_wave(settings, link, message.wave_energy, message.t_sent)
             elif settings.method == TANK:
                 hear_tank(link, message.energy)
-        offset_other(settings, link, port)
+        offset_other(settings, link)
         if settings.dead_band > 0.0:
             ahead = min(link.silent_ticks, KEEP_ALIVE) * settings.dt
             way = scaled(vector(link.other_twist[:3]), ahead)

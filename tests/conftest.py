@@ -41,14 +41,18 @@ ALONE = {
 """Files with processes or clocks of their own, like all of tests/system: they get the machine to themselves."""
 
 
+TRIGGERED = {"test_device_degrees", "test_recorded_hands"}
+"""Those of tests/system for whose daemons no time passes but by samples."""
+
+
 def is_alone(path: Path) -> bool:
     """Whether the tests of a file are marked `alone`."""
-    return path.stem in ALONE or path.parent.name == "system"
+    return path.stem in ALONE or (path.parent.name == "system" and path.stem not in TRIGGERED)
 
 
 def pytest_ignore_collect(collection_path, config):
     """Who asks for one part of the tests by its mark need not import the files of the other part."""
-    parts = {"alone": True, "not alone": False}
+    parts = {f"{part}{rest}": part == "alone" for part in ("alone", "not alone") for rest in ("", " and not long")}
     asked = parts.get(config.option.markexpr)
     if asked is not None and collection_path.name.startswith("test_") and is_alone(collection_path) != asked:
         return True

@@ -302,7 +302,7 @@ def test_a_client_is_told_that_its_keys_may_be_wrong(guarded):
             ({}, "it may ask for keys"),
         ):
             with pytest.raises(NoDaemonError, match=said):
-                Client(guarded.endpoint, timeout_ms=4000, **given)
+                Client(guarded.endpoint, timeout_ms=2000, **given)
     finally:
         done.set()
         thread.join()

@@ -12,12 +12,15 @@ from haptics.states import EngagementState
 MOMENTS = {"door": 8, "bolt": 12}
 """At which distances are measured again here; fewer where a moment takes long."""
 
+LONG = ("door", "gears")
+"""Those that `make longtest` does; the others stand for them in `make test`."""
+
 FELT = {"gears": 0.1}
 """N, the least of the largest force; less where the hand feels a torque."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [pytest.param(task, marks=[pytest.mark.long] * (task in LONG)) for task in TASKS])
 def test_a_hand_does_its_task_without_touching_and_the_same_again(task):
     assembly, records, states = do_task(config_of(task), script_of(task))
     output = records["output"]

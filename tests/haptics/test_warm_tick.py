@@ -131,6 +131,9 @@ def test_the_stages_that_warm_up_compiles_are_those_that_tick_calls():
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stdout + done.stderr
 
 
+TICKS = 3000
+
+
 @pytest.mark.parametrize("tool", [sphere_tip, tool_mesh, yielding_tool])
 def test_a_warm_tick_allocates_nothing(tool):
     rig = tool()
@@ -153,7 +156,7 @@ def test_a_warm_tick_allocates_nothing(tool):
         kept = []
         while len(kept) < 5 and not quiet(kept):
             before = tracemalloc.get_traced_memory()[0]
-            for _ in range(10000):
+            for _ in range(TICKS):
                 tick(*arguments)
             kept.append(tracemalloc.get_traced_memory()[0] - before)
     finally:
@@ -162,9 +165,9 @@ def test_a_warm_tick_allocates_nothing(tool):
 
 
 def quiet(kept: list[int]) -> bool:
-    """Whether a stretch of 10,000 ticks kept nothing, of the bytes that each kept.
+    """Whether a stretch of TICKS ticks kept nothing, of the bytes that each kept.
 
-    One byte per tick would make 10,000 in every stretch. The interpreter's own tables grow now and then, so one quiet
+    One byte per tick would make TICKS in every stretch. The interpreter's own tables grow now and then, so one quiet
     stretch is enough; the loop's own list takes some bytes.
     """
-    return min(kept, default=1000) < 1000
+    return min(kept, default=TICKS) < TICKS // 3

@@ -242,7 +242,7 @@ def recorded():
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("recording", ["downward", "left"])
+@pytest.mark.parametrize("recording", [pytest.param("downward", marks=pytest.mark.long), "left"])
 @pytest.mark.parametrize("pair", PAIRS)
 def test_a_recorded_hand_never_pushes_one_mesh_into_another(recorded, pair, recording):
     """A real hand goes right into the body and out again, and the tool does not; again it does so to the bit."""
@@ -256,7 +256,7 @@ def test_a_recorded_hand_never_pushes_one_mesh_into_another(recorded, pair, reco
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("recording", ["downward", "left"])
+@pytest.mark.parametrize("recording", [pytest.param("downward", marks=pytest.mark.long), "left"])
 @pytest.mark.parametrize("pair", PAIRS)
 def test_python_fcl_finds_no_mesh_in_another(recorded, pair, recording):
     run = recorded(pair, recording)
@@ -310,7 +310,7 @@ def test_a_tool_in_a_narrow_hole_gets_on_though_the_hand_is_far_ahead(units):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("pair", ["bunny on duck", "peg on block"])
+@pytest.mark.parametrize("pair", [pytest.param("bunny on duck", marks=pytest.mark.long), "peg on block"])
 def test_a_tool_that_yields_to_a_recorded_hand_never_gets_into_the_other(recorded, pair):
     """The same hand with a tool that slides and turns: exact arithmetic finds nothing, and while it touches it goes at
     least twice as far as one that is carried; again it does so to the bit."""

@@ -23,6 +23,7 @@ def environment(runtime: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
+@pytest.mark.long
 @pytest.mark.parametrize("task", ["stack"])
 def test_a_task_with_the_whole_daemon(tmp_path, task):
     log = tmp_path / "out" / f"{task}.mcap"

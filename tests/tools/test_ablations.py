@@ -62,6 +62,7 @@ def test_a_front_answers_as_the_roots_do(pair, moves):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_culling_by_cones_and_by_recoil_vectors_loses_no_contact(pair, moves):
     cones = back_faces.with_recoil(pair)
     rows = back_faces.methods(cones, moves, back_faces.make_kernel())
@@ -76,6 +77,7 @@ def test_culling_by_cones_and_by_recoil_vectors_loses_no_contact(pair, moves):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_box_tests_answer_alike(pair, moves):
     kernel = box_tests.make_kernel()
     rows = box_tests.discrete_first(pair, moves, kernel) | box_tests.partial_axes(pair, moves, kernel)

@@ -14,6 +14,7 @@ def arguments(figure, *words):
     return parser.parse_args(words)
 
 
+@pytest.mark.long
 def test_tower_has_its_keys():
     result = tower.FIGURE.run(arguments(tower.FIGURE, "--seconds", "0.1", "--tall", "0", "--no-peers"), lambda _: None)
     ratios = {f"R{ratio}" for ratio in tower.RATIOS}
