@@ -41,7 +41,7 @@ ALONE = {
 """Files with processes or clocks of their own, like all of tests/system: they get the machine to themselves."""
 
 
-TRIGGERED = {"test_device_degrees", "test_recorded_hands"}
+TRIGGERED = {"test_device_degrees"}
 """Those of tests/system for whose daemons no time passes but by samples."""
 
 

@@ -440,7 +440,7 @@ def test_it_is_a_spring_near_what_it_allows_and_grows_to_its_strength_and_not_be
     fixture = record(made(kind, stiffness=300.0, strength=2.0))
     random = np.random.default_rng(kind)
     near = 0
-    for place in random.uniform(-0.05, 0.05, (5000, 3)):
+    for place in random.uniform(-0.05, 0.05, (20000, 3)):
         force = np.array(fixture_force(fixture, tuple(place), 1.0))
         away = outside(kind, place)
         assert np.linalg.norm(force) <= 2.0

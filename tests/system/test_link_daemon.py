@@ -254,6 +254,7 @@ allow = "allowed"
         assert left.stop() == 0
 
 
+@pytest.mark.long
 def test_a_relay_says_what_it_did(base):
     with (
         DaemonProcess(LINK, name="left", base=base) as left,

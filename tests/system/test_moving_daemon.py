@@ -62,6 +62,7 @@ def start(base, clocking: str, **options) -> DaemonProcess:
     return DaemonProcess(extra, scene=CONFIG, base=base, **options).wait_ready()
 
 
+@pytest.mark.long
 def test_a_hand_among_boxes_repeats_from_the_start_and_later(tmp_path, short_base):
     whole, late = tmp_path / "whole.mcap", tmp_path / "late.mcap"
     with start(short_base, clocking="triggered", log=str(whole)) as daemon:

@@ -71,7 +71,9 @@ def triangles_of(scene: str) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.parametrize("scene", [pytest.param("bunny", marks=pytest.mark.long), "duck", "plate"])
+@pytest.mark.parametrize(
+    "scene", [pytest.param("bunny", marks=pytest.mark.long), "duck", pytest.param("plate", marks=pytest.mark.long)]
+)
 def test_recorded_hands_never_pass(scene, tmp_path, short_base):
     bags = [RECORDINGS / f"{name}.bag" for name in ("forward", "left")]
     for bag in bags:

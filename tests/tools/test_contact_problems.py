@@ -134,6 +134,7 @@ class TestPinocchio:
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the contact problems in ../shared/data/friction_contact")
+@pytest.mark.long
 def test_the_published_problems_meet_the_bars():
     pytest.importorskip("h5py")
     result = run(DATA, "--solvers", "anderson", "engine_pgs", "gradient_relaxed")
