@@ -12,7 +12,7 @@ from haptics.states import EngagementState
 MOMENTS = {"door": 8, "bolt": 12}
 """At which distances are measured again here; fewer where a moment takes long."""
 
-LONG = ("door", "gears")
+LONG = ("door", "gears", "bolt")
 """Those that `make longtest` does; the others stand for them in `make test`."""
 
 FELT = {"gears": 0.1}

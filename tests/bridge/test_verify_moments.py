@@ -95,9 +95,8 @@ def test_balls_that_resist_rolling_and_spinning_pass(tmp_path: Path, run: Run):
         assert judged[name] > 100, name
 
 
-@pytest.mark.parametrize(
-    ("torsional", "rolling"), [(TORSIONAL, ROLLING), pytest.param(5e-3, 3e-3, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("torsional", "rolling"), [(TORSIONAL, ROLLING), (5e-3, 3e-3)])
 def test_boxes_that_resist_turning_pass(tmp_path: Path, torsional: float, rolling: float):
     """On four points of a face and with several contacts of the tool, of which the axes nearly agree."""
     result = verify(log_of(tmp_path / "run.mcap", run_moving(TICKS, torsional, rolling)), every=3)

@@ -52,6 +52,7 @@ def moved(body: int, name: str, by: tuple[float, float, float]) -> Callable[[np.
     return change
 
 
+@pytest.mark.long
 def test_balls_that_roll_bounce_and_are_pushed_pass(tmp_path: Path, run: Run):
     report, bodies = run.records["output"]["report"], run.records["bodies"]
     assert run.model.bodies["kind"].tolist().count(FREE) == 3

@@ -129,7 +129,9 @@ def test_raw_client_feels_the_plate(idle):
     assert renders[-1]["seq"] > renders[0]["seq"]
     # Static plane: the proxy rests at the tip radius and the safety gap; the spring does the rest.
     depth = records["output"]["proxy_position"][-1, 2] - PRESSED[2]
-    assert renders[-1]["wrench"][2] == pytest.approx(stiffness * depth, rel=0.02)
+    # On a busy machine samples come late, and the stiffness is lowered by what the record tells.
+    felt = stiffness * float(records["output"]["rate_share"][-1])
+    assert renders[-1]["wrench"][2] == pytest.approx(felt * depth, rel=0.02)
     assert depth == pytest.approx(0.006, abs=2e-4)
     assert (records["output"]["proxy_position"][:, 2] >= 0.005).all()
 

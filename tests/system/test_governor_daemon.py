@@ -37,6 +37,7 @@ def busy_ns(records):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_overloaded_ticks_get_less_work_and_the_log_still_repeats(tmp_path, short_base):
     whole, governed = tmp_path / "whole.mcap", tmp_path / "governed.mcap"
     log, none = drag(short_base, whole, "governor = false\n")

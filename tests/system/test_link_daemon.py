@@ -148,6 +148,7 @@ def test_two_daemons_through_a_relay_feel_each_other_and_their_logs_repeat(base)
     assert pulls[0].min() < -0.1 and pulls[1].max() > 0.1, "each is pulled towards the other"
 
 
+@pytest.mark.long
 def test_one_end_connects_to_the_other_and_a_third_is_kept_out(base):
     with DaemonProcess(PATIENT + LINK, name="left", base=base) as left:
         left.wait_ready()
@@ -177,6 +178,7 @@ def test_one_end_connects_to_the_other_and_a_third_is_kept_out(base):
         assert left.stop() == 0
 
 
+@pytest.mark.long
 def test_ends_with_other_methods_are_told_so(base):
     other = LINK.replace("tank", "waves") + "impedance = 3.0\n"
     with DaemonProcess(PATIENT + LINK, name="left", base=base) as left:
