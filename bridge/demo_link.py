@@ -206,17 +206,17 @@ def _watch(hand: subprocess.Popen[str], seconds: float, quiet: bool) -> None:
 def measure(logs: dict[str, Any]) -> dict[str, Any]:
     """Figures of a run from the two logs: energies (J), distance (mm), rest (mm), ways (ms), messages."""
     from bridge.log.link_plot import together
-    from haptics.link_codes import TANK, LinkState
+    from haptics.link_codes import METHODS, LinkState
 
     run = together([logs[side].records for side in SIDES])
     settings = [logs[side].settings[0]["link"] for side in SIDES]
-    begun = sum(float(each["tank"]) for each in settings) if int(settings[0]["method"]) >= 1 else 0.0
+    method = next(name for name, code in METHODS.items() if code == int(settings[0]["method"]))
+    begun = sum(float(each["tank"]) for each in settings) if method != "none" else 0.0
     rest = run.seconds > run.seconds[-1] - AT_REST_S
     ways = np.concatenate([logs[side].records["input"]["peer"]["way_ns"] for side in SIDES])
     last = [logs[side].records["input"]["peer"][-1] for side in SIDES]
     up = run.up
     apart = np.linalg.norm(run.place[0] - run.place[1], axis=1)
-    method = int(settings[0]["method"])
     return {
         "seconds_up": round(float(np.count_nonzero(up)) * float(logs["left"].settings[0]["dt"]), 3),
         "ends": [LinkState(int(run.state[k, -1])).name for k in range(2)],
@@ -228,7 +228,7 @@ def measure(logs: dict[str, Any]) -> dict[str, Any]:
         "way_ms": round(1e-6 * float(np.median(ways[ways > 0])) if (ways > 0).any() else 0.0, 2),
         "received": [int(each["received"]) for each in last],
         "lost": [int(each["lost"]) for each in last],
-        "method": "tank" if method == TANK else "waves",
+        "method": method,
     }
 
 

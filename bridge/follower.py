@@ -38,10 +38,9 @@ import gc
 import ipaddress
 import math
 import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -49,6 +48,7 @@ import numpy as np
 import zmq
 
 from bridge.client import HapticdError, find_endpoints, find_keys
+from bridge.ending import asked_to_end
 from bridge.exit_codes import ExitCode
 from bridge.follower_robots import Robot, RobotError, RobotReading
 from bridge.peer_socket import Peer, open_peer
@@ -445,28 +445,6 @@ def _is_here(host: str) -> bool:
     return host == "localhost"
 
 
-@contextlib.contextmanager
-def _asked_to_end(stop: threading.Event) -> Iterator[None]:
-    """The first SIGINT or SIGTERM asks for a clean end, another one ends at once. Only the main thread may do this."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def asked(number: int, frame: Any) -> None:
-        stop.set()
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-    for number in before:
-        signal.signal(number, asked)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def run_follower(
     robot: Robot,
     options: FollowOptions | None = None,
@@ -496,7 +474,7 @@ def run_follower(
         except BaseException:
             socket.close(0)
             raise
-        with _asked_to_end(asked):
+        with asked_to_end(asked):
             try:
                 code, text = _run(loop, asked, duration_s, live)
             finally:

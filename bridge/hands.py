@@ -7,7 +7,6 @@ import contextlib
 import gc
 import math
 import os
-import signal
 import threading
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bridge.client import Client, HapticdError, NoReplyError, Question
+from bridge.ending import asked_to_end
 from bridge.motions import NO_WRENCH, Motion, SceneView, make_motion
 from bridge.wire import Render
 from haptics.hands import HandPose
@@ -72,27 +72,6 @@ class HandReport:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
-
-
-@contextlib.contextmanager
-def _interruptible(stop: threading.Event) -> Iterator[None]:
-    """The first SIGINT or SIGTERM asks for a clean end, another one ends at once. Only the main thread may do this."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def asked(number: int, frame: Any) -> None:
-        stop.set()
-        signal.signal(number, before[signal.Signals(number)])
-
-    for number in before:
-        signal.signal(number, asked)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _lost_to_lateness(render: Render) -> bool:
@@ -332,7 +311,7 @@ def run_hand(
         else:
             motion = hand
         run = _Run(client, motion, paced, on_line, watch)
-        with _interruptible(asked), _quiet_collector():
+        with asked_to_end(asked), _quiet_collector():
             try:
                 if run.engage(reanchor, asked):
                     run.move(duration_s, asked)

@@ -9,13 +9,11 @@ import heapq
 import math
 import random
 import select
-import signal
 import struct
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +23,7 @@ from zmq.utils.monitor import recv_monitor_message
 from bridge import realtime
 from bridge.access import monitor
 from bridge.client import HapticdError, find_endpoints, find_keys
+from bridge.ending import asked_to_end
 from bridge.keys import ClientKeys, fingerprint
 from bridge.peer_socket import LARGEST_MESSAGE, connect_peer
 from bridge.runtime import PEER_SOCKET
@@ -434,7 +433,7 @@ def run_relay(
         report = Report(relay, report_s)
         realtime.set_timer_slack()
         began = time.monotonic()
-        with _ending(relay.stop):
+        with asked_to_end(relay.stop):
             relay.run(
                 duration_s,
                 None if on_line is None or report_s <= 0.0 else lambda: on_line(report.line()),
@@ -445,19 +444,3 @@ def run_relay(
         for end in ends:
             end.close()
         context.term()
-
-
-@contextmanager
-def _ending(stop: threading.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM set the event; only the main thread may do this."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

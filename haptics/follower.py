@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from haptics.link import KEEP_ALIVE, hear, tell
+from haptics.link import KEEP_ALIVE, hear, report, tell
 from haptics.link_codes import NONE, TANK, UP, WAVES
 from haptics.link_settings import LARGEST, make_link
 from haptics.tables import LINK, LINK_OUTPUT, PEER_INPUT, PORT, SETTINGS, Record
@@ -331,12 +331,7 @@ def follow(
             link.signals[6 + k] = 0.0
         output.wrench[k] = setpoint.wrench[k]
     tell(settings, link, port, output)
-    output.energy = link.port_energy
-    output.credit = link.credit
-    output.distance = length(subtract(vector(link.other_position), vector(port.position))) if on else 0.0
-    output.gain = link.gain
-    output.state = link.state
-    output.reason = link.reason
+    report(link, port, output, on)
 
 
 def make_follower_link(

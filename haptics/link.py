@@ -163,9 +163,10 @@ def come_up(settings: Record, link: Record, message: Record, port: Record) -> No
     put_vector(link.offset_position, subtract(vector(port.position), vector(link.other_position)))
     turn = multiply(quaternion(port.orientation), conjugate(quaternion(link.other_orientation)))
     put_quaternion(link.offset_orientation, normalise(turn))
-    if link.session != message.session and settings.method == TANK:
-        # A tank begins with what is wanted; one that goes on with the same end keeps what it has.
-        link.credit = settings.tank
+    if link.session != message.session:
+        # Who begins gets something to spend; who goes on with the same end has what is left.
+        link.credit = settings.tank if settings.method == TANK else 0.5 * settings.tank
+        link.wave_in_credit = 0.5 * settings.tank
     link.session = message.session
     link.energy_seen = message.energy
     if settings.method == WAVES:
@@ -348,6 +349,17 @@ def tell(settings: Record, link: Record, port: Record, output: Record) -> None:
     message.seq = link.sent
 
 
+@inner
+def report(link: Record, port: Record, output: Record, on: bool) -> None:
+    """What a tick says of the link besides its message; ``on``: up, or ramping down."""
+    output.energy = link.port_energy
+    output.credit = link.credit
+    output.distance = length(subtract(vector(link.other_position), vector(port.position))) if on else 0.0
+    output.gain = link.gain
+    output.state = link.state
+    output.reason = link.reason
+
+
 @kernel
 def render(settings: Record, link: Record, port: Record, output: Record) -> None:
     """What the hand feels of the other end (``output.wrench``, scene axes), and what the other end is told.
@@ -376,9 +388,4 @@ def render(settings: Record, link: Record, port: Record, output: Record) -> None
             output.wrench[k] = link.gain * (share * force[k] - drag * port.twist[k])
             output.wrench[3 + k] = link.gain * share * torque[k]
     tell(settings, link, port, output)
-    output.energy = link.port_energy
-    output.credit = link.credit
-    output.distance = length(subtract(vector(link.other_position), vector(port.position))) if on else 0.0
-    output.gain = link.gain
-    output.state = link.state
-    output.reason = link.reason
+    report(link, port, output, on)

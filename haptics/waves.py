@@ -25,7 +25,8 @@ has to be waits.
 The ledger of an end is exact in what samples can tell: at each sample it books the work f . dx of the force that was
 really held, limits and ramps included, and sends out no more power than came in and was worked into the line. What
 holding the force between samples produces is thereby taken off the outgoing wave. Both accounts begin with half a tank,
-from which unevenness is paid: that is the most that the line ever gives of its own.
+from which unevenness is paid: that is the most that the line ever gives of its own, however often it is let go and
+comes up again with the same other end.
 """
 
 import math
@@ -106,7 +107,8 @@ def begin_waves(settings: Record, link: Record, energy: float, sent_at: int) -> 
         link.wave_out_pending[k] = 0.0
         link.wave_in[k] = 0.0
     link.wave_energy_seen = energy
-    link.wave_in_credit = link.credit = 0.5 * settings.tank
+    link.credit = min(link.credit, 0.5 * settings.tank)
+    link.wave_in_credit = min(link.wave_in_credit, 0.5 * settings.tank)
     link.wave_sent_at = sent_at
     link.wave_age = message_age(settings, link)
 

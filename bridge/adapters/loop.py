@@ -7,18 +7,18 @@ are off for good, and the device has been given zero, does it look for a daemon 
 
 import gc
 import math
-import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from bridge.adapters.clock import DeviceClock, ForeignClock
 from bridge.adapters.device import IDENTITY, Device, DeviceError, Reading
 from bridge.adapters.spring import local_wrench
 from bridge.client import Client, HapticdError, NoDaemonError, NoReplyError, Question
+from bridge.ending import asked_to_end
 from bridge.exit_codes import ExitCode
 from bridge.realtime import Waiter, set_timer_slack
 from bridge.wire import Render
@@ -470,22 +470,6 @@ class Adapter:
                 self.ended = (ExitCode.OK, "left")
 
 
-@contextmanager
-def _asked_to_end(stop: threading.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM set the event; only the main thread may do this."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def run_adapter(
     device: Device,
     *,
@@ -506,7 +490,7 @@ def run_adapter(
     ``say`` gets a sentence at each change. Raises DeviceError when the device cannot be opened, ValueError.
     """
     asked = stop if stop is not None else threading.Event()
-    with _asked_to_end(asked):
+    with asked_to_end(asked, again_ends=False):
         try:
             device.open()
             adapter = Adapter(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from haptics.hands import HELD, LIGHT, WayPoints
+from haptics.hands import HANDS_OFF, HELD, LIGHT, WayPoints
 from haptics.link import KEEP_ALIVE, hear, render
 from haptics.link_codes import LinkReason, LinkState
 from haptics.states import CommandKind, EngagementState
@@ -319,6 +319,34 @@ def test_passive_methods_give_no_more_than_their_tanks(method, delay, jitter, lo
     assert course.energy.sum(axis=1).max() <= begun + 1e-9
     assert np.ptp(course.position[-300:], axis=0).max() < 2e-3
     assert np.all(steps(course) <= both.ends[0].limit * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("method", ["waves", "tank"])
+def test_a_link_that_comes_and_goes_gives_no_more_than_one_that_stays(method):
+    """Cut and restored over and over while one hand shakes the other: what its ends begin with is given once."""
+    ways = (Channel(0), Channel(0))
+    shaking = WayPoints(np.linspace(0.6, 9.0, 60), [(0.03 * (-1.0) ** k, 0.0, 0.0) for k in range(60)])
+    link = {"stale_after_ms": 20.0, "ramp_up_ms": 20.0, "ramp_down_ms": 20.0, "stiffness": 1000.0, "impedance": 10.0}
+    both = pair(shaking, ways=ways, grips=(HELD, HANDS_OFF), method=method, **link)
+    credits = []
+    for _ in range(40):
+        for way in ways:
+            way.cut = False
+        both.run(150)
+        for way in ways:
+            way.cut = True
+        course = both.run(75)
+        assert course.energy[-1].sum() <= 2 * 0.1 + 1e-9
+        for way in ways:
+            way.cut = False
+        before = [float(end.touch[0]["link"]["credit"]) for end in both.ends]
+        if course.state[-1].tolist() == [LOST, LOST]:
+            while not all(end.output["link"]["state"] == UP for end in both.ends):
+                both.run(1)
+            after = [float(end.touch[0]["link"]["credit"]) for end in both.ends]
+            credits.append(max(np.subtract(after, before)))
+    assert len(credits) > 10
+    assert max(credits) < 0.01
 
 
 def test_without_a_method_delay_shakes_the_hands():

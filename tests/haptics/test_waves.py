@@ -17,6 +17,7 @@ STIFFNESS = 500.0
 
 @kernel
 def begin(settings, link):
+    link.credit = link.wave_in_credit = 0.5 * settings.tank
     begin_waves(settings, link, 0.0, 0)
 
 
