@@ -3,6 +3,7 @@
 One memory-mapped file::
 
     0        HEADER           who writes, how far, start gate, heartbeats, counters
+    1024     lifeline         held by who watches over the servo
     2048     READER[16]       who reads, how far, records lost
     4096     snapshot areas   two, each with its own sequence word
     ...      sequence words   one u8 per slot
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from bridge.lifeline import Lifeline
 from haptics.tables import BODY_SAMPLE, RECORD, RECORD_VERSION, record_type
 
 MAGIC = 0x474E495248504148
@@ -38,6 +40,7 @@ SLOTS_BYTES = 1 << 27
 """What all slots may take; scenes with so many bodies that they would take more get fewer slots."""
 SNAPSHOT_CAPACITY = 256 * 1024
 HEADER_BYTES = 4096
+LIFELINE_AT = 1024
 READERS_AT = 2048
 MAX_READERS = 16
 
@@ -284,6 +287,7 @@ class RingWriter:
         self.snapshot_capacity = int(header["snapshot_capacity"])
         layout = _Layout(self.slots, self.record_type.itemsize, self.snapshot_capacity)
         self._bytes = memoryview(self._mmap)
+        self.lifeline = Lifeline(self._mmap, LIFELINE_AT)
         self.header: Any = _Header(self._bytes[:HEADER_BYTES].cast("Q"))
         self._words: memoryview = self.header.words
         self._sequences = self._bytes[layout.sequences_at : layout.sequences_at + 8 * self.slots].cast("Q")
@@ -361,7 +365,8 @@ class RingWriter:
         return _reader_rows(self._words)
 
     def close(self) -> None:
-        """Unmap; the file stays."""
+        """Unmap; the file stays. A lifeline that is held here is let go."""
+        self.lifeline.close()
         for view in (self._words, self._sequences, self._source_bytes, self._bytes):
             view.release()
         self._source = None

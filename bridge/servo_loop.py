@@ -166,6 +166,7 @@ class Servo:
             )
         self.ring = ring
         self.header = ring.header
+        self.lifeline = ring.lifeline
         self.commands = commands
         self.socket = socket
         self.waiter = realtime.Waiter()
@@ -298,12 +299,15 @@ class Servo:
     def _watch(self, now: int) -> None:
         """Notice the end or the silence of the supervisor."""
         self.header.heartbeat_ns = now
-        self._watch_in -= 1
-        if self.supervisor_lost or (self._watch_in > 0 and not self.parent_died):
+        if self.supervisor_lost:
             return
-        self._watch_in = WATCH_EVERY
-        beat = self.header.supervisor_heartbeat_ns
-        if self.parent_died or os.getppid() != self.parent or (beat and now - beat > SUPERVISOR_SILENT_NS):
+        lost = self.parent_died or self.lifeline.cut()
+        self._watch_in -= 1
+        if self._watch_in <= 0:
+            self._watch_in = WATCH_EVERY
+            beat = self.header.supervisor_heartbeat_ns
+            lost = lost or os.getppid() != self.parent or (beat > 0 and now - beat > SUPERVISOR_SILENT_NS)
+        if lost:
             self.supervisor_lost = True
             self._stop_since = self._stop_since or now
             self._bytes[_SUPERVISOR_LOST] = 1

@@ -216,6 +216,7 @@ class Daemon:
                 ExitCode.NO_SPACE, f"cannot write {error.filename or runtime.path}: {error.strerror}"
             ) from error
         self.ring.header.supervisor_pid = os.getpid()
+        self.ring.lifeline.hold()
         self._beat()
         self.reader = RingReader(runtime.ring_path)
         self.mailbox = CommandWriter(runtime.mailbox_path)
