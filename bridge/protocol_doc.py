@@ -323,6 +323,8 @@ def example_render(as_struct: bool) -> bytes:
     output["report"]["smallest_gap"] = 0.0001
     output["state"] = EngagementState.ACTIVE
     output["reason"] = Reason.RAMP_DONE
+    output["planes"][0] = (0.0, 0.0, 1.0, 0.25390625)
+    output["plane_count"] = 1
     return wire.encode_render(records, 2_000_050_000, as_struct)
 
 
@@ -521,13 +523,20 @@ Bits of `degraded`:
 loop at its own rate may instead close the spring itself, with its own newest position `x` and velocity `v` of the
 coupling point, for no longer than `valid_for` after `t_sent`:
 
-    d = proxy_position - x
+    y = proxy_position                                                  where `pinned` is 1
+    y = nearest place to x + slack with dot(n_k, y) >= c_k for the planes          otherwise
+    d = y - x
     damping = B * dot(proxy_velocity - v, d / |d|), held within plus or minus K * |d|
     force  = (K * |d| + damping) * d / |d| + feed_forward            (the first part is zero for d = 0)
 
-K and B are the first three entries of `stiffness` and `damping` (they are equal). The adapter has to keep `force_max`,
-and `force_slew` from one render to the next: the daemon's own limits act on `wrench`. After `valid_for`
-it ramps to zero by itself.
+K and B are the first three entries of `stiffness` and `damping` (they are equal). `planes` is n_1, c_1, n_2, c_2 and so
+on, n three numbers, of which the first `plane_count` planes count: what the nearest surfaces leave to the tool. So an
+adapter that is faster than the daemon, or whose renders take long, feels no drag where the tool would slide, and a wall
+where it is; `proxy_position` is always in front of all planes. Who wants less takes y = `proxy_position` everywhere:
+the spring then pulls to where the tool was in the tick. The nearest place is the goal itself, or the nearest place that
+is in front of all planes among those of one plane, of the line of two, or the point of three
+(`bridge/adapters/spring.py` has it in 80 lines). The adapter has to keep `force_max`, and `force_slew` from one render
+to the next: the daemon's own limits act on `wrench`. After `valid_for` it ramps to zero by itself.
 
 ## Frames
 
@@ -740,7 +749,7 @@ The same as msgpack (doubles are 0xcb, big-endian as all of msgpack):
 ```
 
 A render that answers it, as a struct: tick 1234, 1.5 N along z, the tool 3.90625 mm above the device, K 384 N/m,
-ACTIVE (3) by RAMP_DONE (10).
+ACTIVE (3) by RAMP_DONE (10), one plane under the tool that faces z.
 
 ```
 {example_render}

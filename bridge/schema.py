@@ -5,6 +5,8 @@ Codec (:mod:`bridge.wire`), client library and ``docs/protocol.md`` are all made
 
 from dataclasses import dataclass
 
+from haptics.tables import MAX_PLANES
+
 PROTOCOL_VERSION = 1
 
 STRUCT_MARK = 0xC1
@@ -105,6 +107,10 @@ RENDER_FIELDS: tuple[Field, ...] = (
         "",
         "bits: 1 saturated, 2 slew-limited, 4 not finite, 8 not engaged, 16 passivity damps, 32 slow samples",
     ),
+    Field("slack", "f8", 3, "m", "impedance: part of the spring's stretch that no plane holds"),
+    Field("planes", "f8", 4 * MAX_PLANES, "m", "impedance: n, c of each plane of the contacts; unused ones are zero"),
+    Field("plane_count", "u1", 1, "", "impedance: planes that are there"),
+    Field("pinned", "u1", 1, "", "impedance: 1 where the proxy is to be taken at proxy_position, without planes"),
 )
 """servo -> client, message kind 2."""
 

@@ -325,6 +325,7 @@ SETTINGS = np.dtype(
 
 VELOCITY_SAMPLES = 64
 
+
 TOUCH = np.dtype(
     [
         ("owner", "u8"),  # session that holds the lease; 0 for none
@@ -411,6 +412,9 @@ TOUCH = np.dtype(
 )
 """State of the touch layer that survives between ticks: one row."""
 
+MAX_PLANES = 4
+"""Of contacts, told with a render: three hold a point, one more may come near."""
+
 OUTPUT = np.dtype(
     [
         ("device_position", "f8", 3),  # image of the device: where it wants the tip centre, scene, m
@@ -459,6 +463,10 @@ OUTPUT = np.dtype(
         ("sample_period_s", "f8"),  # of the samples that were used; 0 while there are too few
         ("goal_position", "f8", 3),  # what the mechanics were asked for: where the tip centre is to go, scene, m
         ("goal_orientation", "f8", 4),
+        ("slack", "f8", 3),  # part of the stretch that no plane holds, device frame, m: see haptics/contact_planes.py
+        ("planes", "f8", (MAX_PLANES, 4)),  # [n, c]: a tool at y is held to n . y >= c; device frame, m; rest zero
+        ("plane_count", "i4"),
+        ("pinned", "i4"),  # 1: until the next tick the tool is better taken to stand than to follow
         ("link", LINK_OUTPUT),
     ],
     align=True,
@@ -494,7 +502,7 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 8
+RECORD_VERSION = 9
 
 BODY_SAMPLE = np.dtype(
     [

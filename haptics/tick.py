@@ -2,7 +2,19 @@
 
 import numpy as np
 
-from haptics import coupling, effects, engagement, fixtures, limits, passivity, rate, teleoperation, velocity, workspace
+from haptics import (
+    contact_planes,
+    coupling,
+    effects,
+    engagement,
+    fixtures,
+    limits,
+    passivity,
+    rate,
+    teleoperation,
+    velocity,
+    workspace,
+)
 from rtcore.kernels import kernel
 from rtcore.model import Model
 from rtcore.state import State
@@ -31,6 +43,7 @@ def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, re
     velocity.observe(world, proxy, chosen, memory, now.input.sample)
     rate.observe(chosen, memory, now.output)
     coupling.couple(world, proxy, chosen, memory, now.output)
+    contact_planes.describe(model, chosen, memory, now.output)
     effects.add_effects(model, state, chosen, memory, now.output)
     teleoperation.feel_other(chosen, memory, now.output)
     passivity.control(chosen, memory, now.output)

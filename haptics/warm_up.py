@@ -12,6 +12,7 @@ from numba import types
 from haptics import (
     bodies,
     commands,
+    contact_planes,
     coupling,
     engagement,
     fixtures,
@@ -79,6 +80,7 @@ def parts() -> tuple[Part, ...]:
         part("velocity", velocity.observe, (world, proxy, settings, touch, sample)),
         part("rate", rate.observe, (settings, touch, output)),
         part("coupling", coupling.couple, (world, proxy, settings, touch, output)),
+        part("planes of contacts", contact_planes.describe, (tables[0], settings, touch, output)),
         part("passivity", passivity.control, (settings, touch, output)),
         part("limits", limits.limit, (settings, touch, output)),
         part("transitions", engagement.move_on, (world, proxy, settings, touch, taken, output)),

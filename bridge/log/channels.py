@@ -167,6 +167,10 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.sample_period_s": ("s", "of the samples that were used; 0 while there are too few"),
     "output.goal_position": ("m", "where the mechanics were asked to bring the tip centre: the image, or a fixture's"),
     "output.goal_orientation": ("", "of that goal, quaternion [x, y, z, w], scene"),
+    "output.slack": ("m", "impedance: part of the stretch that no plane holds, device frame"),
+    "output.planes": ("m", "impedance: of contacts, [n, c] each: a tool at y is held to n . y >= c; device frame"),
+    "output.plane_count": ("", "impedance: planes that are there"),
+    "output.pinned": ("", "impedance: 1 where the tool is taken to stand until the next tick"),
     "output.report.smallest_gap": (
         "m",
         "smallest distance from tip or tool mesh to a surface among the contacts; -1 without contacts",
@@ -574,6 +578,10 @@ def _make_channels() -> tuple[Channel, ...]:
         "damping",
         "feed_forward",
         "valid_for_ns",
+        "slack",
+        "planes",
+        "plane_count",
+        "pinned",
     )
     contact = ("path", "path_count", "contacts", "contact_count")
 

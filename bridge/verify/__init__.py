@@ -13,7 +13,9 @@ its meshes, numpy and scipy.
 `bodies.py`     contact impulses, velocities at contacts, energy
 `tool.py`       the tool's contacts, its balance of springs and contacts
 `opening.py`    what the position pass may have moved the tool by beside that
+`led.py`        where the mechanics were asked to go
 `force.py`      coupling, ramp, limits, silence
+`planes.py`     what an adapter closes the spring against
 `told.py`       what the mechanics report about themselves
 `fit.py`        impulses within friction cones that explain a change of momentum best
 `moments.py`    moments of friction at the tool, of which a log holds none

@@ -34,7 +34,7 @@ def _norm(rows: np.ndarray) -> np.ndarray:
     return np.linalg.norm(rows, axis=-1)
 
 
-def _turns(quaternions: np.ndarray) -> Rotation:
+def turns(quaternions: np.ndarray) -> Rotation:
     """Of (n, 4), where those that are none are taken for no turn."""
     some = np.array(quaternions, dtype=float)
     some[~(_norm(some) > 0.5)] = (0.0, 0.0, 0.0, 1.0)
@@ -60,7 +60,7 @@ def _coupling(history: History) -> Certificate:
     rounding = ROUNDING
     if settings["law"] == CONSTRAINT:
         rounding = ON_CONE
-        apart = np.array([_held(each, history.has_mesh) for each in out])
+        apart = np.array([held_by_constraints(each, history.has_mesh) for each in out])
     stretch = workspace.inv().apply(apart) / scale
     size = _norm(stretch)
     stiffness = history.stiffness[rows] * out["rate_share"]
@@ -82,10 +82,10 @@ def _coupling(history: History) -> Certificate:
         found.leave("faded, with a virtual sphere", int(np.sum(~fresh)))
     # What makes the torque on its lever: without a sphere that is all of the force.
     pulled = ends[0] if sphere > 0.0 else own[:, :3]
-    lever = _turns(out["device_orientation"]).apply(np.array(history.world["tip_offset"], dtype=float)) / scale
-    proxy, image = _turns(out["proxy_orientation"]), _turns(out["device_orientation"])
+    lever = turns(out["device_orientation"]).apply(np.array(history.world["tip_offset"], dtype=float)) / scale
+    proxy, image = turns(out["proxy_orientation"]), turns(out["device_orientation"])
     back = _turning_back((proxy * image.inv()).as_rotvec(), settings, out["rate_share"]) * history.has_mesh
-    to_device = _turns(out["render_orientation"]) * proxy.inv()
+    to_device = turns(out["render_orientation"]) * proxy.inv()
     torque = to_device.apply(np.cross(lever, workspace.apply(pulled)) + back)
     axis = (to_device * image).apply(np.array(settings["axis"], dtype=float))
     if sphere > 0.0:
@@ -111,7 +111,7 @@ def _coupling(history: History) -> Certificate:
     return found
 
 
-def _held(out: Any, has_mesh: bool) -> np.ndarray:
+def held_by_constraints(out: Any, has_mesh: bool) -> np.ndarray:
     """(3,) what the constraints of an OUTPUT row hold of the way from image to tool, as the law "constraint" has it."""
     contacts = out["report"]["contacts"][: int(out["report"]["contact_count"])]
     stopped = has_mesh and out["report"]["fraction"] < 1.0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bridge.log.reader import Log, read_log
-from bridge.verify import force, led, told
+from bridge.verify import force, led, planes, told
 from bridge.verify.bodies import BodyCertificates
 from bridge.verify.certificate import Certificate
 from bridge.verify.gaps import GapCertificates
@@ -125,7 +125,7 @@ def verify(
     if history.moving:
         certificates += bodies.certificates()
     certificates += [*tool.certificates(), *led.certificates(history)]
-    certificates += [*force.certificates(history), *told.certificates(history)]
+    certificates += [*force.certificates(history), *planes.certificates(history), *told.certificates(history)]
     first_tick, last_tick = int(history.ticks[0]), int(history.ticks[-1])
     return Verification(str(log.path), first_tick, last_tick, len(history), step, certificates, log.explanation)
 

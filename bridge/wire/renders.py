@@ -20,7 +20,7 @@ from bridge.schema import (
 )
 from bridge.wire.layout import MARK, RENDER_PACKER, RENDER_STRUCT, WireError
 from haptics.states import EngagementState, Reason
-from haptics.tables import RECORD
+from haptics.tables import MAX_PLANES, RECORD
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Servo side
@@ -36,6 +36,10 @@ def _fill_render(record, t_sent, render):
     render.t_sent = t_sent
     for i in range(3):
         render.proxy_position[i] = output.render_position[i]
+        render.slack[i] = output.slack[i]
+    for k in range(MAX_PLANES):
+        for i in range(4):
+            render.planes[4 * k + i] = output.planes[k, i]
     for i in range(4):
         render.proxy_orientation[i] = output.render_orientation[i]
     for i in range(6):
@@ -50,6 +54,8 @@ def _fill_render(record, t_sent, render):
     render.reason = np.uint8(output.reason)
     render.degraded = np.uint8(output.report.degraded)
     render.limited = np.uint8(output.limited)
+    render.plane_count = np.uint8(output.plane_count)
+    render.pinned = np.uint8(output.pinned)
 
 
 @njit(cache=True, error_model="numpy")
@@ -152,6 +158,10 @@ class Render:
     """A Reason where the code is known."""
     degraded: int
     limited: int
+    slack: tuple[float, ...]
+    planes: tuple[float, ...]
+    plane_count: int
+    pinned: int
 
     @property
     def state_name(self) -> str:
@@ -186,6 +196,13 @@ def _each_once(pairs: list[tuple[Any, Any]]) -> dict[str, Any]:
     return fields
 
 
+def _with_planes(render: Render) -> Render:
+    if render.plane_count > MAX_PLANES or render.pinned > 1:
+        what = f"`plane_count` {render.plane_count} and `pinned` {render.pinned}"
+        raise WireError("malformed", f"{what} of a render are {MAX_PLANES} and 1 at most")
+    return render
+
+
 def decode_render(message: bytes) -> Render:
     """Decodes a render message (either encoding). Raises WireError when it is not one."""
     if message[:1] == MARK:
@@ -196,12 +213,13 @@ def decode_render(message: bytes) -> Render:
         n = RENDER_PACKER.unpack(message)
         if n[3] != 0 or n[4] != 0:
             raise WireError("malformed", f"flags {n[3]} and present bits {n[4]:#x} of a render are 0 in this version")
-        if not (all(map(math.isfinite, n[9:46])) and math.isfinite(n[47])):
+        if not all(map(math.isfinite, (*n[9:46], n[47], *n[52:71]))):
             raise WireError("not_finite", "a number of the render is NaN or infinite")
-        return Render(
+        return _with_planes(Render(
             n[5], n[6], n[7], n[8], n[9:15], n[15:18], n[18:22], n[22:28], n[28:34], n[34:40], n[40:46],
-            n[46], n[47], _STATES.get(n[48], n[48]), _REASONS.get(n[49], n[49]), n[50], n[51],
-        )  # fmt: skip
+            n[46], n[47], _STATES.get(n[48], n[48]), _REASONS.get(n[49], n[49]), n[50], n[51], n[52:55], n[55:71],
+            n[71], n[72],
+        ))  # fmt: skip
     if len(message) > MAX_MESSAGE_BYTES:
         raise WireError("too_large", f"a render of {len(message)} bytes is longer than the {MAX_MESSAGE_BYTES} allowed")
     try:
@@ -230,4 +248,4 @@ def decode_render(message: bytes) -> Render:
         values[field.name] = tuple(items) if field.count > 1 else items[0]
     values["state"] = _STATES.get(values["state"], values["state"])
     values["reason"] = _REASONS.get(values["reason"], values["reason"])
-    return Render(**values)
+    return _with_planes(Render(**values))

@@ -100,7 +100,7 @@ class Client:
             "wrench": NO_WRENCH, "proxy_position": (0.0,) * 3, "proxy_orientation": (0.0, 0.0, 0.0, 1.0),
             "proxy_twist": NO_WRENCH, "stiffness": NO_WRENCH, "damping": NO_WRENCH, "feed_forward": NO_WRENCH,
             "valid_for": 10 * MS, "gap": -1.0, "state": daemon.state, "reason": daemon.reason, "degraded": 0,
-            "limited": 0,
+            "limited": 0, "slack": (0.0,) * 3, "planes": (0.0,) * 16, "plane_count": 0, "pinned": 1,
         }  # fmt: skip
         return Render(**{**own, **daemon.fields})
 

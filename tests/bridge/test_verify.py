@@ -16,6 +16,7 @@ from bridge.log.reader import LogError
 from bridge.verify.judgement import Verification, verify
 from haptics.fixtures import BALL, BOX, CONE, LINE, PLANE, TUBE, make_fixture
 from haptics.states import EngagementState
+from haptics.tables import MAX_PLANES
 from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_SOLVER
 
 TICKS = 420
@@ -37,7 +38,7 @@ ALL = {
         "wrench sent",
         "limits",
     ),
-    *("silence", "residual told", "numbers"),
+    *("silence", "planes", "residual told", "numbers"),
 }
 
 
@@ -303,6 +304,26 @@ def test_wrenches_that_do_not_follow_are_found(tampered, run: Run):
         record["input"]["age_ns"] = 10_000_000_000
 
     assert tampered(tick, stale)["silence"] == [tick]
+
+
+def test_planes_that_are_no_contacts_are_found(tampered, run: Run):
+    output = run.records["output"]
+    tick = whole(run, (output["plane_count"] > 0) & (output["plane_count"] < MAX_PLANES))
+
+    def nearer(record: np.ndarray) -> None:
+        record["output"]["planes"][0, 0, 3] += 1e-9
+
+    def tilted(record: np.ndarray) -> None:
+        record["output"]["planes"][0, 0, :3] += 1e-8
+
+    def fewer(record: np.ndarray) -> None:
+        record["output"]["plane_count"] -= 1
+
+    def slacker(record: np.ndarray) -> None:
+        record["output"]["slack"] += 1e-6
+
+    for change in (nearer, tilted, fewer, slacker):
+        assert tampered(tick, change) == {"planes": [tick]}, change.__name__
 
 
 def test_what_is_wrong_about_the_tool_is_found(tampered, run: Run):

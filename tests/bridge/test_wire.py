@@ -14,7 +14,7 @@ from bridge import schema, wire
 from bridge.schema import RENDER_FIELDS, SAMPLE_FIELDS, Reject
 from bridge.wire import WireError, decode_render, decode_sample, encode_render, encode_sample
 from haptics.states import EngagementState, Reason
-from haptics.tables import RECORD, SAMPLE
+from haptics.tables import MAX_PLANES, RECORD, SAMPLE
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -368,7 +368,10 @@ def a_record(seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     records = np.zeros(1, RECORD)
     output = records[0]["output"]
-    for name in ("wrench", "render_position", "render_orientation", "render_twist", "stiffness", "damping"):
+    for name in (
+        *("wrench", "render_position", "render_orientation", "render_twist", "stiffness", "damping"),
+        *("slack", "planes"),
+    ):
         output[name] = rng.normal(size=output[name].shape) * 10.0 ** rng.integers(-300, 300)
     output["feed_forward"] = (-0.0, 5e-324, 1.7976931348623157e308, 0.1, -1.0, 2.0)
     output["report"]["smallest_gap"] = rng.normal()
@@ -378,6 +381,8 @@ def a_record(seed: int) -> np.ndarray:
     output["reason"] = rng.integers(0, 23)
     output["limited"] = rng.integers(0, 16)
     output["report"]["degraded"] = rng.integers(0, 16)
+    output["plane_count"] = rng.integers(0, MAX_PLANES + 1)
+    output["pinned"] = rng.integers(0, 2)
     records["tick"] = rng.integers(1, 2**63)
     records["timing"]["t_received"] = rng.integers(0, 2**62)
     return records
@@ -414,7 +419,7 @@ def test_a_render_carries_the_bits_of_its_tick(as_struct):
 def test_both_encodings_of_a_render_and_of_a_record_row_agree():
     records = a_record(1)
     struct_message = encode_render(records, 5, True)
-    assert len(struct_message) == wire.RENDER_STRUCT.itemsize == 356
+    assert len(struct_message) == wire.RENDER_STRUCT.itemsize == 510
     assert encode_render(records[0], 5, True) == struct_message
     assert encode_render(records[0], 5, False) == encode_render(records, 5, False)
     assert decode_render(struct_message) == decode_render(encode_render(records, 5, False))

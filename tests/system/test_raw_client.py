@@ -51,7 +51,7 @@ clocking = "triggered"
 
 # struct of a sample and of a render, by the byte tables of the document
 SAMPLE = struct.Struct("<BBBBI QQq 3d4d6d I BB")
-RENDER = struct.Struct("<BBBBI QQqq 6d 3d4d6d 6d6d6d q d BBBB")
+RENDER = struct.Struct("<BBBBI QQqq 6d 3d4d6d 6d6d6d q d BBBB 3d16d BB")
 ACTIVE, IDLE = 3, 0
 
 
@@ -150,7 +150,7 @@ class Raw:
         pose = (0.0, 0.0, z, 0.0, 0.0, 0.0, 1.0)
         self.device.send(SAMPLE.pack(*header, self.session, seq, time.monotonic_ns(), *pose, *[0.0] * 6, 0, 0, 0))
         message = self.receive()
-        assert len(message) == RENDER.size == 356 and SAMPLE.size == 142
+        assert len(message) == RENDER.size == 510 and SAMPLE.size == 142
         n = RENDER.unpack(message)
         assert n[:5] == (0xC1, 1, 2, 0, 0) and n[5] == seq
         return {"tick": n[6], "wrench": n[9:15], "proxy_position": n[15:18], "stiffness": n[28:34], "state": n[48]}

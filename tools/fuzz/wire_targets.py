@@ -177,7 +177,7 @@ def _good_render() -> dict[str, Any]:
     for number, field in enumerate(RENDER_FIELDS):
         one: Any = 0.25 + number if field.kind == "f8" else number + 1
         values[field.name] = one if field.count == 1 else [one] * field.count
-    return values
+    return {**values, "plane_count": 2, "pinned": 0}
 
 
 GOOD_RENDER = _good_render()
@@ -194,6 +194,7 @@ def _render_struct() -> bytes:
 
 RENDER_BYTES = _render_struct()
 _RANGES = {"u1": (0, 255), "u8": (0, (1 << 64) - 1), "i8": (-(1 << 63), (1 << 63) - 1)}
+_RENDER_RANGES = {"plane_count": (0, 4), "pinned": (0, 1)}
 
 
 def _render_takes(field: Field, value: Any) -> bool:
@@ -202,7 +203,7 @@ def _render_takes(field: Field, value: Any) -> bool:
         return False
     if field.kind == "f8":
         return all(_is_number(x) and math.isfinite(x) for x in items)
-    low, high = _RANGES[field.kind]
+    low, high = _RENDER_RANGES.get(field.name, _RANGES[field.kind])
     return all(type(x) is int and low <= x <= high for x in items)
 
 
