@@ -8,12 +8,15 @@ only a tick after it was hit. With the nearest planes of the contacts it moves t
 
 Of a contact with the unit normal n, c = n . p at a contact that pushes, p the tool's place in the tick, and lower by
 the gap that is left over the resting one elsewhere. With d the stretch in the tick, slack = d - P(d), where P is the
-nearest vector in the cone of the normals that push: what friction and lag hold, kept until the next tick. In the tick
+nearest vector in the cone of those planes that push: what friction and lag hold, kept until the next tick. In the tick
 itself p - x = d, and y = p: x + slack = p - P(d), and P(d) is a push along normals, so p is its nearest place.
 
 Where that is not how the tool moves, `pinned` says that y = p is the better guess: a contact that friction holds; a
 fixture, another hand, the clutch or a mass between hand and tool; a spring of the law "damped"; and any tick that was
 cut short. More than `MAX_PLANES` different planes that push pin the tool too; of the others the nearest ones are told.
+Flat surfaces, their edges inwards and corners are exact. On a convex one of radius R (the tip's centre goes on it) and
+pressed d deep the tool goes R / (R - d) times the hand's way along it, by the plane once: the error is d / R of that of
+a tool that stands.
 
 Source: the plane of Adachi, Kumagai and Sakaguchi 1995 and Mark et al. 1996, here several, with a place for friction.
 """

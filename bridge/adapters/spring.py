@@ -55,7 +55,7 @@ def nearest_place(planes: Sequence[tuple[float, float, float, float]], goal: Tri
         return goal
     best, least = otherwise, math.inf
     for i, first in enumerate(planes):
-        places = [_on_plane(first, goal)]
+        places: list[Triple | None] = [_on_plane(first, goal)]
         for j in range(i):
             places.append(_on_line(first, planes[j], goal))
             places.extend(_at_point(first, planes[j], planes[k]) for k in range(j))

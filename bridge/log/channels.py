@@ -94,6 +94,9 @@ for _name in ("session", "t_sent", "t_echo", "t_held"):
     _LINK[f"output.link.message.{_name}"] = (_PEER[_name][0], "filled in when the message goes out; 0 in a log")
 _LINK["output.link.message.session"] = ("", "filled in when the message goes out; decimal text, 0 in a log")
 
+_IN_ROWS = {"output.report.path": "position", "output.planes": "plane"}
+"""What a row of a table of numbers is called."""
+
 DESCRIPTIONS: dict[str, tuple[str, str]] = {
     **_LINK,
     "tick": ("", f"number of the tick; {_EXACT}"),
@@ -463,8 +466,8 @@ def _node(name: str, dtype: np.dtype, path: str) -> _Node:
         )
     if len(shape) == 2:
         # A list of lists would be shorter, but viewers that build columns from a schema cannot take one.
-        row = _Row("", "", "", [_Number("position", "", "", base, shape[1:])])
-        return _Rows(name, name, path, f"{name}_count", shape[0], row)
+        row = _Row("", "", "", [_Number(_IN_ROWS[path], "", "", base, shape[1:])])
+        return _Rows(name, name, path, f"{name.removesuffix('s')}_count", shape[0], row)
     return _Number(name, name, path, base, shape)
 
 

@@ -16,6 +16,8 @@ ROUNDING = 1e-12
 """m per m."""
 NORMAL = 1e-9
 """Two unit normals that are one."""
+ALIKE = 2e-6
+"""1 - cosine of normals that the daemon may take for one, with room for rounding."""
 SLACK = 1e-7
 """Share of the stretch: normals that are less than 1e-8 apart are one to the daemon."""
 
@@ -37,6 +39,7 @@ def certificates(history: History) -> list[Certificate]:
         pushing = contacts["displacement"].any(axis=1)
         room = np.where(pushing, 0.0, np.maximum(contacts["gap"] - float(history.world["eps_safety"]), 0.0)) / scale
         normals = to_device.apply(contacts["normal"]) if len(contacts) else np.zeros((0, 3))
+        held = np.zeros((3, 0))
         for k, plane in enumerate(out["planes"]):
             if k >= count:
                 found.judge(tick, float(np.abs(plane).max()), 0.0, f"row {k} of {count}")
@@ -44,10 +47,14 @@ def certificates(history: History) -> list[Certificate]:
             same = np.linalg.norm(normals - plane[:3], axis=1) <= NORMAL
             off = np.abs(normals @ place - room - plane[3])[same]
             found.judge(tick, float(off.min(initial=np.inf)), bar, f"plane {k}")
+            if pushing[same].any():
+                held = np.column_stack([held, plane[:3]])
+        if not out["pinned"]:
+            told = normals[pushing] @ out["planes"][:count, :3].T > 1.0 - ALIKE
+            found.judge(tick, float(np.sum(~told.any(axis=1))), 0.0, "contacts that push and are not told")
         if not shared[row]:
-            held = normals[pushing]
             stretch = stretches[row]
-            push = held.T @ nnls(held.T, stretch)[0] if len(held) else np.zeros(3)
+            push = held @ nnls(held, stretch)[0] if held.size else np.zeros(3)
             off = float(np.linalg.norm(out["slack"] - (stretch - push)))
             found.judge(tick, off, SLACK * float(np.linalg.norm(stretch)) + bar, "slack")
     return [found]

@@ -165,7 +165,7 @@ def test_other_mcap_files_and_other_versions_are_refused(tmp_path: Path):
         ("a", "ros2", None, "profile is 'ros2'"),
         ("b", PROFILE, None, "no metadata"),
         ("c", PROFILE, {**good, "log_version": "7"}, "log version 7; this program reads version 1"),
-        ("d", PROFILE, {**good, "record_version": "9"}, "record version 9"),
+        ("d", PROFILE, {**good, "record_version": str(RECORD_VERSION + 1)}, f"record version {RECORD_VERSION + 1}"),
         ("e", PROFILE, {"log_version": "1"}, "record version None"),
     ):
         with pytest.raises(LogError, match=sentence):
