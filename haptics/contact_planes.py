@@ -12,8 +12,10 @@ nearest vector in the cone of those planes that push: what friction and lag hold
 itself p - x = d, and y = p: x + slack = p - P(d), and P(d) is a push along normals, so p is its nearest place.
 
 Where that is not how the tool moves, `pinned` says that y = p is the better guess: a contact that friction holds; a
-fixture, another hand, the clutch or a mass between hand and tool; a spring of the law "damped"; and any tick that was
-cut short. More than `MAX_PLANES` different planes that push pin the tool too; of the others the nearest ones are told.
+fixture, another hand, the clutch or a mass between hand and tool; a spring of the law "damped"; and a tick that was cut
+short, unless only the tool's way was. More than `MAX_PLANES` different planes that push pin the tool too; of the others
+the nearest ones are told.
+
 Flat surfaces, their edges inwards and corners are exact. On a convex one of radius R (the tip's centre goes on it) and
 pressed d deep the tool goes R / (R - d) times the hand's way along it, by the plane once: the error is d / R of that of
 a tool that stands.
@@ -30,6 +32,7 @@ from haptics.workspace import position_to_device, vector_to_device
 from rtcore.kernels import inner, kernel
 from rtcore.model import Model
 from rtcore.spatial import Vector, dot, put_vector, subtract, vector
+from rtcore.tables import DEGRADED_PASSES
 
 ALIKE = 1e-6
 """1 - cosine of the angle of two normals up to which their planes are one: 1.4 mrad."""
@@ -44,7 +47,7 @@ def pushes(contact: Record) -> bool:
 
 @inner
 def led_otherwise(model: Model, settings: Record, touch: Record, report: Record) -> bool:
-    """Whether something else than spring and surfaces says where the tool goes, or the tick was cut short."""
+    """Whether something else than spring and surfaces says where the tool goes, or what it met may not be known."""
     return (
         touch.clutched != 0
         or touch.led != 0
@@ -52,7 +55,7 @@ def led_otherwise(model: Model, settings: Record, touch: Record, report: Record)
         or settings.law == DAMPED
         or model.inertias[model.inertias.shape[0] - 1].mass > 0.0
         or report.fraction < 1.0
-        or report.degraded != 0
+        or report.degraded & ~DEGRADED_PASSES != 0
     )
 
 
