@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from haptics.fixtures import HALF_SPACE, make_fixture, set_fixtures
 from haptics.hands import HANDS_OFF, HELD, LIGHT, WayPoints
 from haptics.link import KEEP_ALIVE, hear, render
 from haptics.link_codes import LinkReason, LinkState
@@ -182,6 +183,36 @@ def test_two_operators_hold_one_tool(share):
     # The floor holds both arms and nothing else does: what they feel adds up to what it does.
     assert course.wrench[-1, :, 2].sum() == pytest.approx(pushed, abs=0.02)
     assert np.all(first["stiffness"] == 0.0)
+
+
+@pytest.mark.parametrize("law", ["spring", "constraint"])
+@pytest.mark.parametrize("held_by", ["floor", "fixture"])
+def test_a_shared_tool_is_held_by_floors_and_fixtures_under_either_law(law, held_by):
+    """A hand that pulls it 25 mm down: the tool stays on what holds it, and both feel their part without a step."""
+    start, stiffness, place = (0.0, 0.0, 0.05), 400.0, 0.045
+    ground = floor(place - REST) if held_by == "floor" else floor()
+    both = pair(
+        reach((0.0, 0.0, -0.03), start),
+        still(start),
+        models=(ground, ground),
+        method="none",
+        share=0.5,
+        coupling={"law": law},
+    )
+    if held_by == "fixture":
+        for end in both.ends:
+            set_fixtures(end.settings, [make_fixture(HALF_SPACE, (0.0, 0.0, place))])
+    course = both.run(6000)
+    assert np.all(steps(course) <= both.ends[0].limit * (1 + 1e-9))
+    between = course.position[-1, :, 2].mean()
+    for end in both.ends:
+        tool = end.state.proxy[0]["position"][2]
+        assert tool == pytest.approx(place, abs=2e-5 if held_by == "floor" else 1e-9)
+        assert end.output["device_position"][2] == pytest.approx(between, abs=3e-5)
+        assert (end.output["link"]["shared"], end.output["pinned"]) == (0.5, 1)
+        felt = (end.output["coupling_wrench"] - end.output["link"]["wrench"])[:3]
+        assert felt[2] > 0.5
+        assert felt == pytest.approx((0.0, 0.0, 0.5 * stiffness * (tool - between)), abs=0.02)
 
 
 # ------------------------------------------------------------------------------------------------- up and down
