@@ -60,18 +60,18 @@ def _installed(name: str) -> str:
 
 
 def made_from() -> str:
-    """ " at COMMIT", with a note when files differ from it; nothing outside of a checkout."""
+    """ " at COMMIT", with a note when files differ from it but for the results; nothing outside of a checkout."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        root = Path(__file__).resolve().parents[2]
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+
     try:
-        told = subprocess.run(
-            ["git", "describe", "--always", "--dirty= with changes"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        changes = git("status", "--porcelain", "--untracked-files=no", "--", ":(exclude)docs/results.md")
+        return f" at {git('describe', '--always')}" + (" with changes" if changes else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return f" at {told.stdout.strip()}"
 
 
 def machine() -> dict[str, Any]:
