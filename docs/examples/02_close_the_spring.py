@@ -1,8 +1,9 @@
 """Close the spring at the device's own rate, 4 kHz here, from the impedance in the 1 kHz renders.
 
-A daemon's wrench is one round trip old when it is applied. The impedance behind it (tool pose, K, B) stays good for
-longer, so an adapter that reads its encoders faster can compute the force from its own newest pose. The device is
-imagined: it swings 2 mm around the surface at 1.7 Hz. First, in another shell: hapticd run configs/plane.toml
+A daemon's wrench is one round trip old when it is applied. The impedance behind it (tool pose, K, B, and planes of what
+is near) stays good for longer, so an adapter that reads its encoders faster can compute the force from its own newest
+pose. The device is imagined: it swings 2 mm around the surface at 1.7 Hz. First, in another shell:
+hapticd run configs/plane.toml
 """
 
 import math
@@ -23,9 +24,22 @@ def device(t: float) -> tuple[float, float]:
     return -0.025 - 0.002 * math.sin(swing * (t - 2.0)), -0.002 * swing * math.cos(swing * (t - 2.0))
 
 
+def tool(render: Render, z: float) -> float:
+    """Height of the tool, m: it goes along with the device, but stays in front of the planes. This device only moves
+    along z; docs/protocol.md has the general case, bridge/adapters/spring.py the code."""
+    if render.pinned:
+        return render.proxy_position[2]
+    height = z + render.slack[2]
+    for k in range(render.plane_count):
+        upwards, offset = render.planes[4 * k + 2 : 4 * k + 4]
+        if upwards > 0.9:
+            height = max(height, offset / upwards)
+    return height
+
+
 def spring(render: Render, age_s: float, z: float, speed: float) -> float:
     """Force along z, N: K d and a damper that never exceeds it; ramps out when the render is too old."""
-    d = render.proxy_position[2] - z
+    d = tool(render, z) - z
     damper = render.damping[2] * (render.proxy_twist[2] - speed) * math.copysign(1.0, d)
     limit = render.stiffness[2] * abs(d)
     force = math.copysign(limit + min(max(damper, -limit), limit), d) + render.feed_forward[2]
