@@ -27,6 +27,7 @@ ALONE = {
     *("test_children", "test_cli_processes", "test_client", "test_control", "test_demo", "test_doctor"),
     *("test_follow", "test_hands"),
     *(
+        "test_lifeline",
         "test_link_relay",
         "test_log_play",
         "test_mailbox",
