@@ -174,6 +174,26 @@ def _force(rows: np.ndarray) -> np.ndarray:
     return np.linalg.norm(rows["output"]["wrench"][:, :3], axis=1)
 
 
+def _held(rows: np.ndarray, since_ns: int) -> bool:
+    """Whether the hand is pushed all along the last 0.1 s, some time after a moment (ns).
+
+    Raises Void where it was let go because the client itself had sent nothing for so long, by its own clock.
+    """
+    if np.all(_force(rows)[-100:] > 0):
+        return True
+    rows = rows[rows["timing"]["started_ns"] > since_ns]
+    samples = rows["input"]["sample"][rows["input"]["fresh"] != 0]
+    silent = np.diff(samples["t_sample"])[np.diff(samples["seq"]) == 1]
+    if silent.max(initial=0) > STALE_MS * 1e6:
+        raise Void(f"the client itself sent nothing for {silent.max() * 1e-6:.0f} ms")
+    return False
+
+
+def _last_reason(rows: np.ndarray) -> str:
+    """Of the last transition of the client at hand: RAMP_DONE while it is held."""
+    return Reason(int(rows["output"]["reason"][-1])).name
+
+
 def _until_quiet(rows: np.ndarray, since_ns: int) -> float:
     """ms from a moment to the first tick after which the wrench stays zero, 0 if it was before; infinite if it never
     does."""
@@ -315,7 +335,7 @@ def _fill_disk(site: Site, draw: random.Random, disk: Path, socket: zmq.Socket) 
     resumed = told and _wait_for(site, socket, "log_resumed")
     for part in sorted(disk.glob("*.mcap"), key=lambda path: path.stat().st_mtime)[:-1]:
         part.unlink()
-    held = bool(np.all(_force(rows)[-100:] > 0))
+    held = _held(rows, at)
     more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held, "resumed": resumed}
     return _outcome(rows, at, None, reason="disk_full" if told else "NONE", **more, ok=held and resumed)
 
@@ -349,9 +369,9 @@ def _never_read(site: Site, draw: random.Random) -> dict[str, Any]:
     site.watch(0.4)
     socket.close(0)
     rows = site.since()
-    held = bool(np.all(_force(rows)[-100:] > 0))
+    held = _held(rows, at)
     more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held}
-    return _outcome(rows, at, None, reason="NONE", **more, ok=held)
+    return _outcome(rows, at, None, reason=_last_reason(rows), **more, ok=held)
 
 
 def _recorder_killed(site: Site, draw: random.Random) -> dict[str, Any]:
@@ -380,9 +400,8 @@ def _recorder_killed(site: Site, draw: random.Random) -> dict[str, Any]:
         "lost_of_the_log_ms": round(lost_ms, 1),
         "restarted": restarted,
     }
-    held = bool(np.all(_force(rows)[-100:] > 0))
-    ok = held and lost_ms <= 100.0 and restarted
-    return _outcome(rows, killed_at, None, reason="NONE", **more, ok=ok)
+    ok = _held(rows, killed_at) and lost_ms <= 100.0 and restarted
+    return _outcome(rows, killed_at, None, reason=_last_reason(rows), **more, ok=ok)
 
 
 def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
