@@ -67,8 +67,14 @@ class Presser:
                 if error.code != "lease_taken" or time.monotonic() > until:
                     raise
                 time.sleep(0.01)
-        if self.client.status()["state_name"] == "FAULT":
+        state = self.client.status()["state_name"]
+        if state == "FAULT":
             self.client.reset()
+        elif state != "IDLE":
+            # This client was late and is engaged by now, which it would otherwise be told again and again.
+            self.client.disarm()
+            while self.state != EngagementState.IDLE and time.monotonic() < until:
+                self.send()
         self.client.set_gains(1e5, 0.0)  # the card caps it: the most that this device is allowed
         self.due = time.monotonic_ns()
         for _ in range(20):
