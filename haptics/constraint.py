@@ -26,6 +26,7 @@ import math
 import numpy as np
 
 from haptics.tables import Record
+from rtcore.collision.gather import pushes
 from rtcore.kernels import inner, kernel
 from rtcore.spatial import Vector, add, cross, dot, put_vector, scaled, subtract, vector
 
@@ -117,7 +118,7 @@ def held_stretch(world: Record, touch: Record, report: Record, stretch: Vector) 
     for i in range(report.contact_count):
         contact = report.contacts[i]
         push, normal = vector(contact.displacement), vector(contact.normal)
-        if stopped or push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0:
+        if stopped or pushes(contact):
             known = add(known, subtract(push, scaled(normal, dot(push, normal))))
             put_vector(touch.held_normals[count], normal)
             count += 1

@@ -26,9 +26,10 @@ Source: the plane of Adachi, Kumagai and Sakaguchi 1995 and Mark et al. 1996, he
 import numpy as np
 
 from haptics.codes import DAMPED
-from haptics.constraint import on_cone
+from haptics.constraint import on_cone, row
 from haptics.tables import MAX_PLANES, Record
 from haptics.workspace import position_to_device, vector_to_device
+from rtcore.collision.gather import pushes
 from rtcore.kernels import inner, kernel
 from rtcore.model import Model
 from rtcore.spatial import Vector, dot, put_vector, subtract, vector
@@ -36,13 +37,6 @@ from rtcore.tables import DEGRADED_PASSES
 
 ALIKE = 1e-6
 """1 - cosine of the angle of two normals up to which their planes are one: 1.4 mrad."""
-
-
-@inner
-def pushes(contact: Record) -> bool:
-    """Whether a contact holds the tool off its goal."""
-    push = contact.displacement
-    return push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0
 
 
 @inner
@@ -62,10 +56,10 @@ def led_otherwise(model: Model, settings: Record, touch: Record, report: Record)
 @inner
 def is_told(planes: np.ndarray, count: int, normal: Vector, offset: float) -> bool:
     """Whether a plane that is there already holds at least as much."""
+    told = False
     for k in range(count):
-        if dot(normal, (planes[k, 0], planes[k, 1], planes[k, 2])) > 1.0 - ALIKE and planes[k, 3] >= offset:
-            return True
-    return False
+        told = told or (dot(normal, row(planes, k)) > 1.0 - ALIKE and planes[k, 3] >= offset)
+    return told
 
 
 @inner

@@ -49,6 +49,7 @@ from haptics.workspace import (
     torque_to_device,
     vector_to_device,
 )
+from rtcore.collision.gather import pushes
 from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
     Vector,
@@ -131,13 +132,10 @@ def turning_back(proxy: Record, settings: Record, touch: Record) -> Vector:
 @kernel
 def held_back(world: Record, report: Record) -> bool:
     """Whether any contact pushes the tool, or something is in the way of a tool mesh."""
-    if world.tool_mesh_id >= 0 and report.fraction < 1.0:
-        return True
+    held = world.tool_mesh_id >= 0 and report.fraction < 1.0
     for i in range(report.contact_count):
-        push = report.contacts[i].displacement
-        if push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0:
-            return True
-    return False
+        held = held or pushes(report.contacts[i])
+    return held
 
 
 @inner

@@ -325,7 +325,6 @@ SETTINGS = np.dtype(
 
 VELOCITY_SAMPLES = 64
 
-
 TOUCH = np.dtype(
     [
         ("owner", "u8"),  # session that holds the lease; 0 for none

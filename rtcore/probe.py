@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from rtcore.collision.gather import copy_contact, gather, recall
+from rtcore.collision.gather import copy_contact, gather, pushes, recall
 from rtcore.collision.sweep import sweep
 from rtcore.kernels import inner, kernel
 from rtcore.solvers.point_contact import solve
@@ -111,7 +111,7 @@ def _advance(model: tuple, state: tuple, slips: bool, units: int, report: np.voi
     scratch.kept_count = 0
     for i in range(report.contact_count):
         contact = report.contacts[i]
-        if not _pushes(contact):
+        if not pushes(contact):
             continue
         if slips:
             scratch.slid[contact.body_id % 64] = 1
@@ -121,12 +121,6 @@ def _advance(model: tuple, state: tuple, slips: bool, units: int, report: np.voi
         for k in range(3):
             kept.gap -= contact.normal[k] * start[k]
     return units, True
-
-
-@inner
-def _pushes(contact: np.void) -> bool:
-    push = contact.displacement
-    return push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0
 
 
 @inner
@@ -145,4 +139,4 @@ def _finish(state: tuple, report: np.void) -> None:
         contact.tool_face_id = 0
         contact.tool_feature = 0
         contact.age = 0
-        contact.sliding = 1 if scratch.slid[contact.body_id % 64] != 0 and _pushes(contact) else 0
+        contact.sliding = 1 if scratch.slid[contact.body_id % 64] != 0 and pushes(contact) else 0

@@ -147,6 +147,13 @@ def copy_contact(source: np.void, target: np.void) -> None:
 
 
 @inner
+def pushes(contact: np.void) -> bool:
+    """Whether a CONTACT of the tool holds it off its goal."""
+    push = contact.displacement
+    return push[0] != 0.0 or push[1] != 0.0 or push[2] != 0.0
+
+
+@inner
 def recall(model: tuple, state: tuple, report: np.void) -> None:
     """Add what pushed in the last pass to the contacts, where the pass ended too near to something else.
 

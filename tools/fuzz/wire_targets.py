@@ -46,7 +46,7 @@ from bridge.wire import (
 )
 from bridge.wire.layout import RENDER_PACKER, RENDER_STRUCT, SAMPLE_STRUCT
 from haptics.states import CommandKind
-from haptics.tables import COMMAND, PEER, SAMPLE
+from haptics.tables import COMMAND, MAX_PLANES, PEER, SAMPLE
 from tools.fuzz.mutations import (
     WRONG,
     Made,
@@ -194,7 +194,7 @@ def _render_struct() -> bytes:
 
 RENDER_BYTES = _render_struct()
 _RANGES = {"u1": (0, 255), "u8": (0, (1 << 64) - 1), "i8": (-(1 << 63), (1 << 63) - 1)}
-_RENDER_RANGES = {"plane_count": (0, 4), "pinned": (0, 1)}
+_RENDER_RANGES = {"plane_count": (0, MAX_PLANES), "pinned": (0, 1)}
 
 
 def _render_takes(field: Field, value: Any) -> bool:
