@@ -258,16 +258,21 @@ def _after_last_sample(rows: np.ndarray, _: int) -> int:
 
 def _at_jump(rows: np.ndarray, at_ns: int) -> int:
     """When the first sample arrived that is far from the one before, ns."""
-    fresh = rows[(rows["input"]["fresh"] != 0) & (rows["timing"]["t_received"] > at_ns - 50_000_000)]
-    far = np.flatnonzero(np.abs(np.diff(fresh["input"]["sample"]["position"][:, 2])) > 0.1)
-    return int(fresh["timing"]["t_received"][far[0] + 1])
+    return _first_told(rows, at_ns, lambda samples: np.abs(np.diff(samples["position"][:, 2])) > 0.1)
 
 
 def _at_step_of_clock(rows: np.ndarray, at_ns: int) -> int:
     """When the first sample arrived that says it is of long ago, ns."""
+    return _first_told(rows, at_ns, lambda samples: np.diff(samples["t_sample"]) < -5e9)
+
+
+def _first_told(rows: np.ndarray, at_ns: int, wrong: Callable[[np.ndarray], np.ndarray]) -> int:
+    """When the first sample arrived that is wrong beside the one before, ns; Void when none did."""
     fresh = rows[(rows["input"]["fresh"] != 0) & (rows["timing"]["t_received"] > at_ns - 50_000_000)]
-    back = np.flatnonzero(np.diff(fresh["input"]["sample"]["t_sample"]) < -5e9)
-    return int(fresh["timing"]["t_received"][back[0] + 1])
+    found = np.flatnonzero(wrong(fresh["input"]["sample"]))
+    if len(found) == 0:
+        raise Void("the client fell silent before it could send anything wrong")
+    return int(fresh["timing"]["t_received"][found[0] + 1])
 
 
 def _client_row(

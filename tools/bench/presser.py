@@ -57,7 +57,6 @@ class Presser:
 
     def engage(self) -> None:
         """Take the device, whatever state the last client has left it in, and engage if that goes well."""
-        self.z = self.client.greeting["scene"]["start"][2]
         until = time.monotonic() + BEGIN_S
         while True:
             try:
@@ -67,14 +66,8 @@ class Presser:
                 if error.code != "lease_taken" or time.monotonic() > until:
                     raise
                 time.sleep(0.01)
-        state = self.client.status()["state_name"]
-        if state == "FAULT":
-            self.client.reset()
-        elif state != "IDLE":
-            # This client was late and is engaged by now, which it would otherwise be told again and again.
-            self.client.disarm()
-            while self.state != EngagementState.IDLE and time.monotonic() < until:
-                self.send()
+        self.let_go()
+        self.z = self.client.greeting["scene"]["start"][2]
         self.client.set_gains(1e5, 0.0)  # the card caps it: the most that this device is allowed
         self.due = time.monotonic_ns()
         for _ in range(20):
@@ -84,6 +77,18 @@ class Presser:
             if self.state == EngagementState.ACTIVE:
                 break
             self.send()
+
+    def let_go(self) -> None:
+        """Stay where the device is until nothing pushes it: it is engaged where this client was late the last time."""
+        state = self.client.status()["state_name"]
+        if state not in ("IDLE", "FAULT"):
+            self.client.disarm()
+        until = time.monotonic() + BEGIN_S
+        while state not in ("IDLE", "FAULT") and time.monotonic() < until:
+            self.send(5)
+            state = self.client.status()["state_name"]
+        if state == "FAULT":
+            self.client.reset()
 
     def send(self, ticks: int = 1) -> None:
         """So many samples at the device's place, misbehaving when told to."""
