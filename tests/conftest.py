@@ -32,6 +32,7 @@ ALONE = {
         "test_log_play",
         "test_mailbox",
         "test_peer_socket",
+        "test_presser",
         "test_publisher",
         "test_realtime",
         "test_ring",
