@@ -5,6 +5,7 @@ import random
 import signal
 import time
 
+import numpy as np
 import pytest
 from daemons import DaemonProcess
 from waiting import wait_until
@@ -13,7 +14,7 @@ from bridge.client import Client, HapticdError
 from bridge.ring import RingReader
 from haptics.states import EngagementState, Reason
 from tools.bench.faults import CONFIG
-from tools.bench.presser import DEPTH, SIGNALS, Presser
+from tools.bench.presser import SIGNALS, Presser
 
 pytestmark = pytest.mark.slow
 
@@ -34,36 +35,36 @@ def presser(daemon):
         signal.signal(number, handler)
 
 
-def presses(presser) -> bool:
-    return presser.state == EngagementState.ACTIVE and presser.z == pytest.approx(0.005 - DEPTH)
+@pytest.fixture
+def ring(daemon):
+    with RingReader(daemon.runtime.ring_path) as reader:
+        yield reader
 
 
-def test_it_takes_hold_again_from_where_it_was_late(daemon, presser):
+def test_it_takes_hold_again_from_where_it_was_late(presser, ring):
     """Late by more than the stale horizon now and then, also with the device deep in the ground."""
     random_numbers = random.Random(3)
     send, reasons = presser.send, set()
-    with RingReader(daemon.runtime.ring_path) as ring:
-        ring.seek_newest()
+    ring.seek_newest()
 
-        def send_late(ticks=1):
-            for _ in range(ticks):
-                if random_numbers.random() < 0.01:
-                    time.sleep(random_numbers.uniform(0.01, 0.04))
-                send()
-                records, lost = ring.read(4096)
-                assert lost == 0
-                reasons.update(records["output"]["reason"].tolist())
+    def send_late(ticks=1):
+        for _ in range(ticks):
+            if random_numbers.random() < 0.01:
+                time.sleep(random_numbers.uniform(0.01, 0.04))
+            send()
+            records, lost = ring.read(4096)
+            assert lost == 0
+            reasons.update(records["output"]["reason"].tolist())
 
-        presser.send = send_late
-        for _ in range(5):
-            presser.begin()
-            assert presses(presser)
+    presser.send = send_late
+    for _ in range(5):
+        presser.begin()
     assert Reason.SAMPLE_STALE in reasons
     assert Reason.DEVICE_JUMP not in reasons
 
 
 @pytest.mark.parametrize("left", ["ACTIVE", "HOLD", "RELEASING", "FAULT"])
-def test_it_takes_hold_of_a_device_left_in_any_state(presser, left):
+def test_it_presses_with_a_device_left_in_any_state(presser, ring, left):
     presser.begin()
     if left == "HOLD":
         time.sleep(0.008)
@@ -73,5 +74,11 @@ def test_it_takes_hold_of_a_device_left_in_any_state(presser, left):
     elif left == "FAULT":
         presser.client.stop()
         wait_until(lambda: presser.client.status()["state_name"] == "FAULT", meanwhile=presser.send)
+    ring.seek_newest()
     presser.begin()
-    assert presses(presser)
+    output = ring.read(4096)[0]["output"]
+    engaged = np.flatnonzero(
+        (output["event_from"] == EngagementState.ENGAGING) & (output["state"] == EngagementState.ACTIVE)
+    )
+    assert output["wrench"][engaged[-1] :, 2].max() > 1.0, "it was engaged anew, and felt the ground"
+    assert Reason.DEVICE_JUMP not in output["reason"]
