@@ -11,7 +11,7 @@ import typer
 from bridge.exit_codes import ExitCode
 
 CODES = {
-    "bridge.config.ConfigError": ExitCode.CONFIG,
+    "bridge.config.load.ConfigError": ExitCode.CONFIG,
     "haptics.cards.CardError": ExitCode.CONFIG,
     "bridge.access.AccessError": ExitCode.CONFIG,
     "bridge.keys.KeysError": ExitCode.INPUT,
