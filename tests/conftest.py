@@ -31,6 +31,7 @@ ALONE = {
         "test_link_relay",
         "test_log_play",
         "test_mailbox",
+        "test_observer",
         "test_peer_socket",
         "test_presser",
         "test_publisher",

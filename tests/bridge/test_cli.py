@@ -64,12 +64,14 @@ def test_the_help_lists_every_command(hapticd):
 
 
 def test_every_error_with_an_exit_code_exists():
-    """They are named by text, so that the command line need not import them."""
+    """They are named by text, so that the command line need not import them, and by the module that defines them."""
     from bridge.cli.errors import CODES
 
     for name in CODES:
         module, _, error = name.rpartition(".")
-        assert issubclass(getattr(importlib.import_module(module), error), Exception)
+        kind = getattr(importlib.import_module(module), error)
+        assert issubclass(kind, Exception)
+        assert kind.__module__ == module, "an error is looked up by where it is defined"
 
 
 @pytest.mark.parametrize(
