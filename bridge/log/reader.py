@@ -31,12 +31,10 @@ from bridge.log.channels import (
     EVENTS_TOPIC,
     LOG_VERSION,
     PROFILE,
-    ChannelError,
-    decode_bodies,
     message_times_ns,
-    ticks_of,
 )
 from bridge.log.chunks import records_in
+from bridge.log.codec import ChannelError, decode_bodies, ticks_of
 from bridge.model_file import read_npy
 from haptics.tables import BODY_SAMPLE, RECORD, RECORD_VERSION, SETTINGS, record_type
 from rtcore.model import Model

@@ -25,7 +25,6 @@ from mcap.writer import CompressionType, IndexType, Writer
 
 from bridge.log.channels import (
     BODIES_METADATA,
-    BODIES_SCHEMA,
     BODIES_TOPIC,
     BODY_POSES_TOPIC,
     CHANNELS,
@@ -37,11 +36,11 @@ from bridge.log.channels import (
     POSES_SCHEMA,
     PROFILE,
     PROXY_POSE_TOPIC,
-    encode_bodies,
     encode_body_poses,
     encode_poses,
     message_times_ns,
 )
+from bridge.log.codec import BODIES_SCHEMA, encode_bodies
 from bridge.publisher import event_messages
 from bridge.schema import PROTOCOL_VERSION
 from haptics.tables import RECORD_VERSION

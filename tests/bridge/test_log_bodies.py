@@ -15,7 +15,7 @@ from mcap.reader import make_reader
 from moving_scene import MOVING
 
 from bridge.log import recorder as recorder_module
-from bridge.log.channels import BODIES_SCHEMA, ChannelError, decode_bodies, encode_bodies
+from bridge.log.codec import BODIES_SCHEMA, ChannelError, decode_bodies, encode_bodies
 from bridge.log.play import Player, print_columns
 from bridge.log.reader import LogError, LogReader, read_log
 from bridge.log.recorder import Recorder, ticks_per_state
