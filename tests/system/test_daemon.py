@@ -395,29 +395,32 @@ def test_log_that_cannot_be_written_is_said_before_the_first_tick():
 
 
 def test_killed_recorder_costs_the_servo_no_tick_and_comes_back(short_base):
-    """The kill is repeated: a cause would show each time, a busy machine does not."""
+    """The kill is repeated beside as many ticks without one: a cause would show each time, a busy machine in both."""
     log = short_base / "run.mcap"
     with DaemonProcess(base=short_base, log=str(log)) as daemon:
         daemon.wait_ready()
         servo = daemon.servo_pid()
-        missed = []
+        more = []
         with RingReader(daemon.runtime.ring_path) as reader:
             pid = 0
+
+            def missed():
+                records = records_until(reader, lambda records: len(records) > 120)[:120]
+                assert (np.diff(records["tick"].astype(int)) == 1).all()
+                return int(records["timing"]["missed"].sum())
 
             def another_reads():
                 recorder = pids_of(daemon)["recorder"]
                 return recorder != pid and recorder in {row["pid"] for row in reader.readers()} and recorder
 
-            while 0 not in missed and len(missed) < 20:
+            while not more or (min(more) > 0 and len(more) < 10):
                 pid = wait_until(another_reads, "the recorder was not started again")
                 reader.seek_newest()
-                records = records_until(reader, lambda records: len(records) > 20)
+                before = missed()
                 os.kill(pid, signal.SIGKILL)
-                records = np.concatenate([records, records_until(reader, lambda records: len(records) > 100)])
-                assert (np.diff(records["tick"].astype(int)) == 1).all()
-                missed.append(int(records["timing"]["missed"].sum()))
+                more.append(missed() - before)
             wait_until(another_reads, "the recorder was not started again")
-        assert 0 in missed
+        assert min(more) <= 0, "a kill costs ticks"
         assert daemon.servo_pid() == servo
         assert daemon.stop() == ExitCode.OK
         assert log.exists()
