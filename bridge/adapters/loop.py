@@ -57,7 +57,7 @@ _AGAIN = ("too_far", "wrong_state", "busy", "timeout")
 class _Session:
     """One lease at one daemon, without ever waiting for it."""
 
-    def __init__(self, client: Client, reanchor: bool, say: Callable[[str], None]) -> None:
+    def __init__(self, client: Client, reanchor: bool, say: Callable[[str], None], clock: Callable[[], int]) -> None:
         self.client = client
         self.render: Render | None = None
         self.t_render = 0
@@ -66,7 +66,8 @@ class _Session:
         """Whether what came last cannot be used (NaN, malformed)."""
         self._reanchor = reanchor
         self._say = say
-        self._clock = ForeignClock()
+        self._clock = clock
+        self._daemons = ForeignClock()
         self._question: Question | None = client.ask("lease", timeout_ms=REPLY_MS)
         self._doing = "lease"
         self._armed = False
@@ -75,7 +76,7 @@ class _Session:
         self._period_ns = round(client.tick_s * 1e9)
         self._send_at = 0
         self._told = ""
-        self.heard = time.monotonic_ns()
+        self.heard = clock()
 
     @property
     def leased(self) -> bool:
@@ -87,11 +88,12 @@ class _Session:
         """The engagement state that the newest render says, IDLE before the first."""
         return self.render.state if self.render is not None else EngagementState.IDLE
 
-    def cycle(self, now: int, reading: Reading, t_sample: int, twist: Any, on: bool, again: bool) -> bool:
+    def cycle(self, reading: Reading, t_sample: int, twist: Any, on: bool, again: bool) -> bool:
         """Send, receive, ask; returns whether a new render came. Raises HapticdError when the daemon refuses for good.
 
         ``on``: forces are wanted. ``again``: leave a fault, as somebody at the device asks for.
         """
+        now = self._clock()
         self._collect(now)
         if not self._leased:
             return False
@@ -108,7 +110,7 @@ class _Session:
                     deadman=reading.held,
                     valid=reading.valid,
                 )
-        fresh = self._receive(now)
+        fresh = self._receive()
         if self._question is None:
             if on and self.state == EngagementState.IDLE and self.render is not None:
                 # Who only was late takes hold where the tool was left; whoever comes anew may be anywhere.
@@ -152,9 +154,11 @@ class _Session:
                 self.client.leased()
             self._armed |= self._doing == "arm"
 
-    def _receive(self, now: int) -> bool:
+    def _receive(self) -> bool:
         try:
             render = self.client.receive()
+            # Not before: a render that left while this process was held up would seem to come before it was sent.
+            now = self._clock()
         except HapticdError:
             self.unusable = True
             return False
@@ -165,7 +169,7 @@ class _Session:
             reason = render.reason.name if isinstance(render.reason, Reason) else str(render.reason)
             self._say(f"{render.state_name}: {reason}")
         self.render = render
-        self.t_render = self._clock.local(render.t_sent, now)
+        self.t_render = self._daemons.local(render.t_sent, now)
         self.heard = now
         return True
 
@@ -239,8 +243,9 @@ class Adapter:
         reanchor: bool = True,
         continuous: float | None = None,
         say: Callable[[str], None] = print,
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        """See :func:`run_adapter`. Raises ValueError."""
+        """See :func:`run_adapter`; ``clock`` tells the monotonic time, ns. Raises ValueError."""
         if mode not in MODES:
             raise ValueError(f"mode is {' or '.join(MODES)}, not {mode!r}")
         if continuous is not None and not (math.isfinite(continuous) and continuous > 0.0):
@@ -256,7 +261,8 @@ class Adapter:
         self._reanchor, self._continuous, self._say = reanchor, continuous, say
         self._card = load_card(device.card) if device.card is not None else None
         self._limits: Limits | None = None
-        self._clock = DeviceClock()
+        self._clock = clock
+        self._device_clock = DeviceClock()
         self._speed = _Speed()
         self._last_good: Reading | None = None
         self._buttons = 0
@@ -276,43 +282,46 @@ class Adapter:
             return 1.0 / self.device.rate_hz
         return self.session.client.tick_s if self.session is not None else 1e-3
 
-    def leave(self, now: int) -> None:
+    def leave(self) -> None:
         """Ask for a clean end: forces ramp down, the lease goes back."""
         if not self.leaving:
             self.leaving = True
-            self._leave_by = now + int(LEAVE_S * 1e9)
+            self._leave_by = self._clock() + int(LEAVE_S * 1e9)
 
-    def cycle(self, now: int) -> None:
-        """One cycle at a time of the monotonic clock, ns."""
-        reading = self._read(now)
-        t_sample, velocity, speed = self._judge(reading, now)
+    def cycle(self) -> None:
+        """One cycle, now.
+
+        Each step looks at the clock itself: a device, or a busy machine, may hold it up between any two of them.
+        """
+        reading = self._read()
+        t_sample, velocity, speed = self._judge(reading)
         pressed = reading.buttons & ~self._buttons & 1
         self._buttons = reading.buttons
         if self.session is None and not self.leaving and self._lost is None:
-            self._connect(now)
+            self._connect()
         fresh = False
         session = self.session
         if session is not None and self._refusal is None:
             on = not self.leaving and not self.memory.tripped and self._lost is None
             twist = reading.twist if reading.valid else None
             try:
-                fresh = session.cycle(now, reading, t_sample, twist, on, bool(pressed))
+                fresh = session.cycle(reading, t_sample, twist, on, bool(pressed))
             except HapticdError as error:
                 self._refusal = error
             self._had_lease |= session.leased
         if fresh and session is not None and session.render is not None:
             self.device.follow(session.render)
-        self._apply(now, reading, velocity, speed)
-        self._end(now)
+        self._apply(reading, velocity, speed)
+        self._end()
 
-    def _read(self, now: int) -> Reading:
+    def _read(self) -> Reading:
         """The device's reading; the last good one, marked not valid, where that cannot be used."""
         if self._lost is None:
             try:
                 reading = self.device.read()
             except DeviceError as error:
                 self._lost = error
-                self.leave(now)
+                self.leave()
             else:
                 numbers = [*reading.position, *reading.orientation, *(reading.twist or ())]
                 if (
@@ -328,17 +337,18 @@ class Adapter:
         last = self._last_good or Reading((0.0, 0.0, 0.0), IDENTITY)
         return last._replace(valid=False, twist=None, buttons=0)
 
-    def _judge(self, reading: Reading, now: int) -> tuple[int, Sequence[float], float]:
+    def _judge(self, reading: Reading) -> tuple[int, Sequence[float], float]:
         """When it was measured, velocity (3,) and speed; the speed is NaN for a reading of no use."""
+        now = self._clock()
         t_sample = now if reading.t_ns is None else reading.t_ns
         if not reading.valid:
             self._speed.clear()
             return now, (0.0, 0.0, 0.0), math.nan
         if self.device.own_clock and reading.t_ns is not None:
-            believed = self._clock.lie is None
-            t_sample = self._clock.t_sample(reading.t_ns, now, reading.position)
-            if believed and self._clock.lie is not None:
-                self._say(f"{self._clock.lie}: the time of reading takes the place of its stamps from now on")
+            believed = self._device_clock.lie is None
+            t_sample = self._device_clock.t_sample(reading.t_ns, now, reading.position)
+            if believed and self._device_clock.lie is not None:
+                self._say(f"{self._device_clock.lie}: the time of reading takes the place of its stamps from now on")
                 self._speed.clear()
         velocity: Sequence[float] = self._speed.at(t_sample, reading.position)
         speed = math.hypot(*velocity)
@@ -347,9 +357,9 @@ class Adapter:
             speed = max(speed, math.hypot(*velocity))
         return t_sample, velocity, speed
 
-    def _connect(self, now: int) -> None:
+    def _connect(self) -> None:
         """Look for a daemon and greet it, while forces are off and at most as often as the back-off says."""
-        if now < self._look_at or self.applied.wrench != NO_WRENCH or self.memory.gain > 0.0:
+        if self._clock() < self._look_at or self.applied.wrench != NO_WRENCH or self.memory.gain > 0.0:
             return
         client = None
         try:
@@ -364,14 +374,14 @@ class Adapter:
                 )
             known = self._card or card
             self._limits = limits_for(known, client.greeting["limits"], self._mode, self._continuous, client.tick_s)
-            self.session = _Session(client, self._reanchor, self._say)
+            self.session = _Session(client, self._reanchor, self._say, self._clock)
             self._backoff = BACKOFF_S[0]
         except NoDaemonError as error:
             if self._backoff == BACKOFF_S[0]:
                 self._say(f"waiting for a daemon: {error.text}")
             if client is not None:
                 client.close()
-            self._look_at = max(now, time.monotonic_ns()) + int(self._backoff * 1e9)
+            self._look_at = self._clock() + int(self._backoff * 1e9)
             self._backoff = min(2.0 * self._backoff, BACKOFF_S[1])
         except (HapticdError, ValueError, KeyError, TypeError) as error:
             if client is not None:
@@ -382,7 +392,7 @@ class Adapter:
             self.ended = (ExitCode.REFUSED, text)
         self._speed.clear()
 
-    def _refused(self, error: HapticdError, now: int) -> None:
+    def _refused(self, error: HapticdError) -> None:
         """The daemon refuses: for good, unless a lease is held by a session of this adapter that was cut off."""
         self._refusal = None
         self._drop()
@@ -391,18 +401,19 @@ class Adapter:
             self.ended = (ExitCode.REFUSED, text)
         elif error.code not in ("lease_taken", "bad_session", "not_owner", "stopping", "no_reply"):
             self.ended = (ExitCode.REFUSED, error.text)
-        self._look_at = max(now, time.monotonic_ns()) + int(BACKOFF_S[0] * 1e9)
+        self._look_at = self._clock() + int(BACKOFF_S[0] * 1e9)
 
     def _drop(self) -> None:
         session, self.session = self.session, None
         if session is not None:
             session.leave()
 
-    def _apply(self, now: int, reading: Reading, velocity: Sequence[float], speed: float) -> None:
+    def _apply(self, reading: Reading, velocity: Sequence[float], speed: float) -> None:
         """Wanted wrench, last line, device."""
         wanted: Wrench = NO_WRENCH
         age, valid_ns = 0, 0
         off = ForcesOff.NOT_ASKED
+        now = self._clock()
         session = self.session
         if session is not None and session.render is not None:
             render = session.render
@@ -436,7 +447,7 @@ class Adapter:
                 self.device.write(self.applied.wrench)
             except DeviceError as error:
                 self._lost = error
-                self.leave(now)
+                self.leave()
 
     def _tripped(self, now: int, speed: float, already: bool) -> None:
         assert self._limits is not None
@@ -448,14 +459,15 @@ class Adapter:
         elif now >= self._calm_at:
             self.memory = reset(self.memory)
 
-    def _end(self, now: int) -> None:
+    def _end(self) -> None:
         """What follows of silence, and of a wish to leave."""
+        now = self._clock()
         session = self.session
         # Nothing is done that may wait for a daemon before the device has been given zero.
         if self.memory.gain > 0.0 or self.applied.wrench != NO_WRENCH:
             return
         if self._refusal is not None:
-            self._refused(self._refusal, now)
+            self._refused(self._refusal)
         elif session is not None and now - session.heard > int(SILENCE_S * 1e9):
             self._say("the daemon fell silent")
             self._drop()
@@ -515,8 +527,8 @@ def run_adapter(
                     if now - due > period:
                         due = now
                     if asked.is_set():
-                        adapter.leave(now)
-                    adapter.cycle(now)
+                        adapter.leave()
+                    adapter.cycle()
             finally:
                 gc.unfreeze()
                 if adapter.session is not None:

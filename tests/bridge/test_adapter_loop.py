@@ -2,7 +2,6 @@
 
 import math
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -31,6 +30,8 @@ class Handle(Device):
         self.written = []
         self.braked = 0
         self.gone = False
+        self.meanwhile = lambda: None
+        """What else happens while it is read."""
 
     def open(self):
         pass
@@ -38,6 +39,7 @@ class Handle(Device):
     def read(self):
         if self.gone:
             raise DeviceError("the handle was unplugged")
+        self.meanwhile()
         return self.reading
 
     def write(self, wrench):
@@ -131,8 +133,8 @@ class Rig:
     def __init__(self, monkeypatch, **options):
         self.daemon, self.device, self.said = Daemon(), Handle(), []
         monkeypatch.setattr(loop, "Client", self.daemon)
-        self.adapter = Adapter(self.device, say=self.said.append, **options)
-        self.now = time.monotonic_ns() + 3600 * 1_000_000_000  # ahead of all that looks at the clock itself
+        self.now = 10**12
+        self.adapter = Adapter(self.device, say=self.said.append, clock=lambda: self.now, **options)
 
     def run(self, cycles, each=None):
         for k in range(cycles):
@@ -140,7 +142,18 @@ class Rig:
             self.daemon.now = self.now
             if each is not None:
                 each(k)
-            self.adapter.cycle(self.now)
+            self.adapter.cycle()
+
+    def hold_up(self, ms):
+        """One cycle whose reading takes so long, while the daemon goes on."""
+
+        def meanwhile():
+            self.now += ms * MS
+            self.daemon.now = self.now - MS // 2
+
+        self.device.meanwhile = meanwhile
+        self.run(1)
+        self.device.meanwhile = lambda: None
 
     def ops(self):
         return [op for op, _ in self.daemon.asked]
@@ -213,6 +226,52 @@ def test_a_silent_daemon_ramps_down_and_is_looked_for_again(rig):
     rig.daemon.silent, rig.daemon.state = False, EngagementState.IDLE
     rig.run(1500)
     assert rig.felt()[0] == pytest.approx(3.0) and rig.adapter.ended is None
+
+
+@pytest.mark.parametrize("ms", [5, 15, 50, 300])
+def test_a_cycle_that_was_held_up_costs_no_more_than_that(rig, ms):
+    """The render that left while the device was read is as old as it is, and so are all that come after it."""
+    rig.push()
+    rig.hold_up(ms)
+    rig.run(150)
+    assert rig.felt()[0] == pytest.approx(3.0) and rig.adapter.applied.off == ForcesOff.NONE
+
+
+@pytest.mark.parametrize("ms", [5, 50, 300])
+def test_a_reading_that_took_long_makes_no_later_one_old(rig, ms):
+    """Stamps of the device's own clock, before and after one reading that was held up."""
+    rig.device.own_clock = True
+
+    def stamp():
+        rig.device.reading = Reading((0.0, 0.0, 0.0), t_ns=rig.now - 10**11)
+
+    rig.device.meanwhile = stamp
+    rig.run(150)
+
+    def held_up():
+        rig.now += ms * MS
+        stamp()
+
+    rig.device.meanwhile = held_up
+    rig.run(1)
+    rig.device.meanwhile = stamp
+    rig.run(20)
+    assert max(rig.now - k * MS - s["t_sample"] for k, s in enumerate(reversed(rig.daemon.samples[-20:]))) < MS
+    assert not any("clock" in line for line in rig.said)
+
+
+def test_a_render_that_grows_old_in_its_own_cycle_is_no_force(rig, monkeypatch):
+    """Its age is that of the moment of writing: this process was held up since it was fetched."""
+    rig.push()
+    follow = rig.device.follow
+
+    def slow(render):
+        rig.now += 15 * MS
+        follow(render)
+
+    monkeypatch.setattr(rig.device, "follow", slow)
+    rig.run(1)
+    assert rig.adapter.applied.off == ForcesOff.STALE
 
 
 def test_no_daemon_is_waited_for(rig):
@@ -346,7 +405,7 @@ def test_who_was_only_late_takes_hold_where_the_tool_was_left(rig):
 
 def test_leaving_ramps_down_and_ends(rig):
     rig.push()
-    rig.adapter.leave(rig.now)
+    rig.adapter.leave()
     before = len(rig.device.written)
     rig.run(20)
     assert rig.adapter.ended == (ExitCode.OK, "left") and rig.ops() == ["lease", "arm", "disarm"]
