@@ -272,6 +272,9 @@ class Adapter:
         self._leave_by = 0
         self._was_off = ForcesOff.NOT_ASKED
         self._lost: DeviceError | None = None
+        self._deaf = False
+        """Whether the device takes no wrench any more."""
+        self._written = NO_WRENCH
         self._refusal: HapticdError | None = None
         self._had_lease = False
 
@@ -320,8 +323,7 @@ class Adapter:
             try:
                 reading = self.device.read()
             except DeviceError as error:
-                self._lost = error
-                self.leave()
+                self._lose(error)
             else:
                 numbers = [*reading.position, *reading.orientation, *(reading.twist or ())]
                 if (
@@ -359,7 +361,7 @@ class Adapter:
 
     def _connect(self) -> None:
         """Look for a daemon and greet it, while forces are off and at most as often as the back-off says."""
-        if self._clock() < self._look_at or self.applied.wrench != NO_WRENCH or self.memory.gain > 0.0:
+        if self._clock() < self._look_at or not self._at_rest:
             return
         client = None
         try:
@@ -403,6 +405,10 @@ class Adapter:
             self.ended = (ExitCode.REFUSED, error.text)
         self._look_at = self._clock() + int(BACKOFF_S[0] * 1e9)
 
+    def hang_up(self) -> None:
+        """Give the lease back, which may wait for the daemon: nothing is written any more."""
+        self._drop()
+
     def _drop(self) -> None:
         session, self.session = self.session, None
         if session is not None:
@@ -430,30 +436,51 @@ class Adapter:
             off = ForcesOff.LEAVING
         if self._lost is not None or self.device.why_off:
             off = ForcesOff.DEVICE
+        already = self.memory.tripped
         if self._limits is None:
             self.applied = Applied(NO_WRENCH, off, 0)
         else:
-            before = self.memory
-            self.memory, self.applied = step(self._limits, before, now, Wanted(wanted, age, valid_ns, speed, off))
-            if self.memory.tripped:
-                self._tripped(now, speed, before.tripped)
+            asked = Wanted(wanted, age, valid_ns, speed, off)
+            self.memory, self.applied = step(self._limits, self.memory, now, asked)
+        self._write(self.applied.wrench)
+        if self.memory.tripped:
+            self._tripped(now, speed, already)
         if self.applied.off != self._was_off:
             self._was_off = self.applied.off
             if self.applied.off not in (ForcesOff.NONE, ForcesOff.NOT_ASKED):
                 why = f" ({self.device.why_off})" if self.device.why_off else ""
                 self._say(f"forces off: {self.applied.off.name}{why}")
-        if self._lost is None:
-            try:
-                self.device.write(self.applied.wrench)
-            except DeviceError as error:
-                self._lost = error
-                self.leave()
+
+    def _write(self, wrench: Wrench) -> None:
+        """To the motors, as long as they take it: who cannot be read any more still holds the last force."""
+        if self._deaf:
+            return
+        try:
+            self.device.write(wrench)
+            self._written = wrench
+        except DeviceError as error:
+            self._deaf = True
+            self._lose(error)
+
+    def _lose(self, error: DeviceError) -> None:
+        """The device is gone: ramp down, tell the daemon, and end."""
+        self._lost = self._lost or error
+        self.leave()
+
+    @property
+    def _at_rest(self) -> bool:
+        """Whether no force is on, nor on its way, as far as the device takes what it is given."""
+        return self.memory.gain == 0.0 and (self._deaf or self._written == NO_WRENCH)
 
     def _tripped(self, now: int, speed: float, already: bool) -> None:
+        """Zero has been written: brake once, and wait until the device has been calm."""
         assert self._limits is not None
         if not already:
             self._say(f"the device moved at {speed:.2f} m/s, faster than its {self._limits.speed_trip:g} m/s")
-            self.device.brake()
+            try:
+                self.device.brake()
+            except DeviceError as error:
+                self._say(f"its brake does not hold: {error}")
         if not speed < 0.1 * self._limits.speed_trip or not already:
             self._calm_at = now + int(CALM_S * 1e9)
         elif now >= self._calm_at:
@@ -464,7 +491,7 @@ class Adapter:
         now = self._clock()
         session = self.session
         # Nothing is done that may wait for a daemon before the device has been given zero.
-        if self.memory.gain > 0.0 or self.applied.wrench != NO_WRENCH:
+        if not self._at_rest:
             return
         if self._refusal is not None:
             self._refused(self._refusal)
@@ -503,41 +530,47 @@ def run_adapter(
     """
     asked = stop if stop is not None else threading.Event()
     with asked_to_end(asked, again_ends=False):
+        adapter: Adapter | None = None
         try:
             device.open()
             adapter = Adapter(
-                device,
-                daemon=daemon,
-                name=name,
-                mode=mode,
-                reanchor=reanchor,
-                continuous=continuous,
-                say=say,
+                device, daemon=daemon, name=name, mode=mode, reanchor=reanchor, continuous=continuous, say=say
             )
-            set_timer_slack()
-            waiter = Waiter()
-            gc.collect()
-            gc.freeze()
-            due = time.monotonic_ns()
-            try:
-                while adapter.ended is None:
-                    period = max(round(adapter.period_s * 1e9), 1)
-                    due += period
-                    now = waiter.wait_until(due)
-                    if now - due > period:
-                        due = now
-                    if asked.is_set():
-                        adapter.leave()
-                    adapter.cycle()
-            finally:
-                gc.unfreeze()
-                if adapter.session is not None:
-                    adapter.session.leave()
-            return adapter.ended
-        except BaseException:
-            # A fault of this program or of the device's own code: no ramp can be trusted any more.
-            with suppress(Exception):
-                device.write(NO_WRENCH)
-            raise
+            return _run(adapter, asked)
         finally:
-            device.close()
+            try:
+                _let_go(device)
+            finally:
+                if adapter is not None:
+                    adapter.hang_up()
+
+
+def _run(adapter: Adapter, asked: threading.Event) -> tuple[ExitCode, str]:
+    """The loop at its times."""
+    set_timer_slack()
+    waiter = Waiter()
+    gc.collect()
+    gc.freeze()
+    try:
+        due = time.monotonic_ns()
+        while adapter.ended is None:
+            period = max(round(adapter.period_s * 1e9), 1)
+            due += period
+            now = waiter.wait_until(due)
+            if now - due > period:
+                due = now
+            if asked.is_set():
+                adapter.leave()
+            adapter.cycle()
+        return adapter.ended
+    finally:
+        gc.unfreeze()
+
+
+def _let_go(device: Device) -> None:
+    """Zero before anything that may wait or fail: after a fault of the device's own code no ramp can be trusted."""
+    try:
+        with suppress(Exception):
+            device.write(NO_WRENCH)
+    finally:
+        device.close()

@@ -2,6 +2,7 @@
 
 import math
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ class Handle(Device):
         self.reading = Reading((0.0, 0.0, 0.0))
         self.written = []
         self.braked = 0
-        self.gone = False
+        self.gone = self.deaf = False
         self.meanwhile = lambda: None
         """What else happens while it is read."""
 
@@ -43,6 +44,8 @@ class Handle(Device):
         return self.reading
 
     def write(self, wrench):
+        if self.deaf:
+            raise DeviceError("the handle takes no force")
         self.written.append(wrench)
 
     def brake(self):
@@ -309,6 +312,48 @@ def test_a_device_that_goes_away_ends_it(rig):
     assert "disarm" in rig.ops() and rig.felt() == NO_WRENCH
 
 
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_device_that_cannot_be_read_is_given_the_ramp(rig, silent):
+    """Its motors would hold the last force: what is written goes down to zero, whatever the daemon does."""
+    rig.push()
+    rig.device.gone, rig.daemon.silent = True, silent
+    before = len(rig.device.written)
+    rig.run(16)
+    forces = [wrench[0] for wrench in rig.device.written[before - 1 :]]
+    assert len(forces) == 17 and -np.diff(forces).max() <= 0.2 + 1e-9 and rig.device.written[-1] == NO_WRENCH
+    rig.run(600)
+    assert rig.adapter.ended == (ExitCode.DEVICE, "the handle was unplugged")
+
+
+def test_a_device_that_takes_no_force_ends_it(rig):
+    """One failed write is the end of writing; the way out of the session does not wait for a zero that never comes."""
+    rig.push()
+    rig.device.deaf = True
+    before = len(rig.device.written)
+    rig.run(1)
+    rig.device.deaf = False
+    rig.run(40)
+    assert rig.adapter.ended == (ExitCode.DEVICE, "the handle takes no force")
+    assert len(rig.device.written) == before and "disarm" in rig.ops()
+
+
+def test_zero_is_written_before_the_brake_which_may_fail(rig, monkeypatch):
+    rig.push()
+    seen = []
+
+    def brake():
+        seen.append(rig.device.written[-1])
+        raise DeviceError("no brake")
+
+    monkeypatch.setattr(rig.device, "brake", brake)
+
+    def fast(k):
+        rig.device.reading = Reading((0.004 * (k + 1), 0.0, 0.0))
+
+    rig.run(12, fast)
+    assert seen == [NO_WRENCH] and "its brake does not hold: no brake" in rig.said and rig.adapter.ended is None
+
+
 def test_too_fast_a_device_is_let_go_and_taken_up_again_at_rest(rig):
     """4 m/s for a few cycles: zero at once, brake, disarm; forces again after a second at rest."""
     rig.push()
@@ -470,27 +515,37 @@ def test_limits_are_the_cards_and_the_daemons_where_those_are_less():
         assert found.force_continuous == found.force_peak and found.torque_continuous == found.torque_peak
 
 
-def test_a_fault_in_the_devices_own_code_leaves_it_with_no_force(monkeypatch):
-    """Whatever `read` raises that is no DeviceError: zero is written, the device is closed, and the error goes on."""
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_fault_in_the_devices_own_code_leaves_it_with_no_force(monkeypatch, closes):
+    """Whatever `read` raises that is no DeviceError: zero is written, the device closed, and then the lease goes back."""
+    daemon, order = Daemon(), []
+    daemon.fields = {"feed_forward": (3.0, 0.0, 0.0, 0.0, 0.0, 0.0)}
 
     class Faulty(Handle):
-        def __init__(self):
-            super().__init__()
-            self.closed = False
-
         def read(self):
-            if len(self.written) > 5:
+            daemon.now = time.monotonic_ns()
+            if self.written and self.written[-1][0] > 0.0:
+                order.append("fault")
                 raise ZeroDivisionError
             return super().read()
 
-        def close(self):
-            self.closed = True
+        def write(self, wrench):
+            super().write(wrench)
+            order.append(wrench)
 
-    monkeypatch.setattr(loop, "Client", Daemon())
-    device = Faulty()
-    with pytest.raises(ZeroDivisionError):
-        loop.run_adapter(device, say=lambda line: None, stop=threading.Event())
-    assert device.written[-1] == NO_WRENCH and len(device.written) == 7 and device.closed
+        def close(self):
+            order.append("closed")
+            if not closes:
+                raise OSError
+
+    def close(self):
+        order.append("left")
+
+    monkeypatch.setattr(Client, "close", close)
+    monkeypatch.setattr(loop, "Client", daemon)
+    with pytest.raises(ZeroDivisionError if closes else OSError):
+        loop.run_adapter(Faulty(), say=lambda line: None, stop=threading.Event())
+    assert order[order.index("fault") + 1 :] == [NO_WRENCH, "closed", "left"]
 
 
 @pytest.mark.parametrize("wrong", [{"mode": "both"}, {"continuous": 0.0}, {"continuous": math.nan}])
