@@ -50,8 +50,8 @@ LEAVE_S = 0.5
 
 _FORCES = (EngagementState.ENGAGING, EngagementState.ACTIVE, EngagementState.HOLD, EngagementState.RELEASING)
 _LATE = (Reason.SAMPLE_STALE, Reason.SAMPLE_REJECTED, Reason.SAMPLE_INVALID)
-_AGAIN = ("too_far", "wrong_state", "busy", "timeout")
-"""Refusals of a request after which it is asked again."""
+_AGAIN = ("too_far", "wrong_state", "busy")
+"""Refusals of a request after which it is asked again, as one is that was not answered in time."""
 
 
 class _Session:
@@ -68,25 +68,29 @@ class _Session:
         self._say = say
         self._clock = clock
         self._daemons = ForeignClock()
-        self._question: Question | None = client.ask("lease", timeout_ms=REPLY_MS)
-        self._doing = "lease"
+        self._question: Question | None = None
+        self._doing = ""
         self._armed = False
-        self._leased = False
+        self.leased = False
+        """Whether samples may be sent."""
+        self.unsure = False
+        """Whether the daemon may give the lease although nobody waits for it any more."""
         self._ask_at = 0
         self._period_ns = round(client.tick_s * 1e9)
         self._send_at = 0
         self._told = ""
-        self.heard = clock()
-
-    @property
-    def leased(self) -> bool:
-        """Whether samples may be sent."""
-        return self._leased
+        self._heard = clock()
+        self._ask("lease", self._heard)
 
     @property
     def state(self) -> int:
         """The engagement state that the newest render says, IDLE before the first."""
         return self.render.state if self.render is not None else EngagementState.IDLE
+
+    @property
+    def silent(self) -> bool:
+        """Whether renders stay away, so that the session is taken for lost."""
+        return self.leased and self._clock() - self._heard > int(SILENCE_S * 1e9)
 
     def cycle(self, reading: Reading, t_sample: int, twist: Any, on: bool, again: bool) -> bool:
         """Send, receive, ask; returns whether a new render came. Raises HapticdError when the daemon refuses for good.
@@ -95,7 +99,9 @@ class _Session:
         """
         now = self._clock()
         self._collect(now)
-        if not self._leased:
+        if not self.leased:
+            if self._question is None:
+                self._ask("lease", now)
             return False
         if now >= self._send_at:
             self._send_at = max(self._send_at + self._period_ns, now - self._period_ns)
@@ -134,25 +140,32 @@ class _Session:
             return
         try:
             reply = self._question.reply()
-        except NoReplyError:
-            self._question = None
-            return
         except HapticdError as error:
             self._question = None
-            if self._doing == "lease" or error.code not in _AGAIN:
-                raise
-            if self._doing == "arm" and error.text != self._told:
-                self._told = error.text
-                self._say(f"no forces: {error.text}")
+            self._not_done(error)
             return
-        if reply is not None:
-            self.heard = now
-            self._question = None
-            if self._doing == "lease":
-                self._leased = True
-                # What a lease does to the client, whose own call would have waited for the reply.
-                self.client.leased()
-            self._armed |= self._doing == "arm"
+        if reply is None:
+            return
+        self._question = None
+        self._armed |= self._doing == "arm"
+        if self._doing == "lease":
+            self._heard, self.leased = now, True
+            # What a lease does to the client, whose own call would have waited for the reply.
+            self.client.leased()
+
+    def _not_done(self, error: HapticdError) -> None:
+        """Refused or not answered: raises what cannot be asked again, or not here."""
+        late = error.code in ("timeout", "no_reply")
+        if self._doing == "lease":
+            # Who asks again renews, where the daemon has given it meanwhile.
+            self.unsure |= late
+            if error.code not in ("timeout", "busy"):
+                raise error
+        elif not late and error.code not in _AGAIN:
+            raise error
+        if self._doing in ("lease", "arm") and error.code != "no_reply" and error.text != self._told:
+            self._told = error.text
+            self._say(f"no forces: {error.text}")
 
     def _receive(self) -> bool:
         try:
@@ -170,11 +183,13 @@ class _Session:
             self._say(f"{render.state_name}: {reason}")
         self.render = render
         self.t_render = self._daemons.local(render.t_sent, now)
-        self.heard = now
+        self._heard = now
         return True
 
     def leave(self) -> None:
         """Give the lease back and close; waits half a second for the answer at most."""
+        if self.unsure:
+            self.client.leased()
         self.client.close()
 
 
@@ -276,7 +291,8 @@ class Adapter:
         """Whether the device takes no wrench any more."""
         self._written = NO_WRENCH
         self._refusal: HapticdError | None = None
-        self._had_lease = False
+        self._may_hold_lease = False
+        self._told = ""
 
     @property
     def period_s(self) -> float:
@@ -311,7 +327,8 @@ class Adapter:
                 fresh = session.cycle(reading, t_sample, twist, on, bool(pressed))
             except HapticdError as error:
                 self._refusal = error
-            self._had_lease |= session.leased
+            if session.leased or session.unsure:
+                self._may_hold_lease = True
         if fresh and session is not None and session.render is not None:
             self.device.follow(session.render)
         self._apply(reading, velocity, speed)
@@ -395,13 +412,17 @@ class Adapter:
         self._speed.clear()
 
     def _refused(self, error: HapticdError) -> None:
-        """The daemon refuses: for good, unless a lease is held by a session of this adapter that was cut off."""
+        """The daemon refuses: for good, unless a session of this adapter that was cut off may have the lease."""
         self._refusal = None
         self._drop()
-        if error.code == "lease_taken" and not self._had_lease:
+        if error.code == "lease_taken":
             text = f"{error.text}: one device, one adapter; `hapticd status` tells whose it is"
-            self.ended = (ExitCode.REFUSED, text)
-        elif error.code not in ("lease_taken", "bad_session", "not_owner", "stopping", "no_reply"):
+            if not self._may_hold_lease:
+                self.ended = (ExitCode.REFUSED, text)
+            elif text != self._told:
+                self._told = text
+                self._say(f"{text}; waiting, as it may be a session of this adapter that was cut off")
+        elif error.code not in ("bad_session", "not_owner", "stopping", "no_reply", "timeout", "busy"):
             self.ended = (ExitCode.REFUSED, error.text)
         self._look_at = self._clock() + int(BACKOFF_S[0] * 1e9)
 
@@ -495,7 +516,7 @@ class Adapter:
             return
         if self._refusal is not None:
             self._refused(self._refusal)
-        elif session is not None and now - session.heard > int(SILENCE_S * 1e9):
+        elif session is not None and session.silent:
             self._say("the daemon fell silent")
             self._drop()
         session = self.session

@@ -10,7 +10,7 @@ import pytest
 from bridge.adapters import loop
 from bridge.adapters.device import Device, DeviceError, Reading
 from bridge.adapters.loop import Adapter, limits_for
-from bridge.client import HapticdError, NoDaemonError
+from bridge.client import HapticdError, NoDaemonError, NoReplyError
 from bridge.exit_codes import ExitCode
 from bridge.wire import Render
 from haptics.cards import load_card
@@ -61,6 +61,7 @@ class Daemon:
         self.card = load_card("simulated").to_dict()
         self.state, self.reason = EngagementState.IDLE, Reason.NONE
         self.refuses = {}
+        self.answers_at = 0
         self.asked = []
         self.samples = []
         self.tick = 0
@@ -121,6 +122,10 @@ class Question:
 
     def reply(self):
         daemon = self.daemon
+        if daemon.now < daemon.answers_at:
+            return None
+        if daemon.refuses.get(self.op) == "no_reply":
+            raise NoReplyError(f"`{self.op}` was not answered")
         if self.op in daemon.refuses:
             raise HapticdError(daemon.refuses[self.op], f"`{self.op}` is refused")
         if self.op == "arm":
@@ -431,6 +436,39 @@ def test_a_lease_of_ones_own_lost_session_is_waited_for(rig):
     assert rig.felt()[0] == pytest.approx(3.0)
 
 
+@pytest.mark.parametrize("code", ["timeout", "busy"])
+def test_a_lease_that_comes_late_is_asked_for_again(rig, code):
+    """The servo did not take it in time, and may do so later: who asks again renews. Said once."""
+    rig.daemon.refuses["lease"] = code
+    rig.run(1300)
+    assert rig.adapter.ended is None and rig.daemon.clients == 1 and 2 <= rig.ops().count("lease") <= 10
+    assert rig.said == ["no forces: `lease` is refused"]
+    rig.daemon.refuses.clear()
+    rig.run(400)
+    assert rig.daemon.state == EngagementState.ACTIVE and rig.daemon.clients == 1
+
+
+def test_a_lease_is_waited_for_longer_than_renders_are(rig):
+    """A daemon that answers after 1.2 s is neither silent nor refusing."""
+    rig.daemon.answers_at = rig.now + 1200 * MS
+    rig.run(1500)
+    assert rig.daemon.clients == 1 and rig.daemon.state == EngagementState.ACTIVE
+
+
+@pytest.mark.parametrize("code", ["timeout", "no_reply"])
+def test_a_lease_that_may_be_ones_own_is_waited_for(rig, code):
+    """A session that had no answer may have been given it since: it gives it back, and `lease_taken` is no end."""
+    rig.daemon.refuses["lease"] = code
+    rig.run(300)
+    rig.daemon.refuses["lease"] = "lease_taken"
+    rig.run(600)
+    assert rig.adapter.ended is None and "release" in rig.ops()
+    assert sum("waiting, as it may be" in line for line in rig.said) == 1
+    rig.daemon.refuses.clear()
+    rig.run(600)
+    assert rig.daemon.state == EngagementState.ACTIVE
+
+
 def test_a_fault_is_left_by_the_button_only(rig):
     rig.push()
     rig.daemon.state, rig.daemon.reason = EngagementState.FAULT, Reason.STOP
@@ -517,7 +555,7 @@ def test_limits_are_the_cards_and_the_daemons_where_those_are_less():
 
 @pytest.mark.parametrize("closes", [True, False])
 def test_a_fault_in_the_devices_own_code_leaves_it_with_no_force(monkeypatch, closes):
-    """Whatever `read` raises that is no DeviceError: zero is written, the device closed, and then the lease goes back."""
+    """Whatever `read` raises that is no DeviceError: zero is written, the device closed, the lease goes back."""
     daemon, order = Daemon(), []
     daemon.fields = {"feed_forward": (3.0, 0.0, 0.0, 0.0, 0.0, 0.0)}
 
