@@ -1,8 +1,8 @@
 """The loop that every adapter runs in: read, send, take the newest render, close its spring, last line, write.
 
-It never waits for a daemon while forces are on: requests are asked and collected between cycles, sending gives up at
-once, and what a daemon no longer says makes its last render old, so that the last line ramps it down. Only while forces
-are off for good, and the device has been given zero, does it look for a daemon and greet it.
+No cycle waits for a daemon: requests are asked and collected between cycles, sending gives up at once, and what a
+daemon no longer says makes its last render old, so that the last line ramps it down. Looking for a daemon, greeting it
+and giving its lease back are done in a thread beside the loop, while forces are off.
 """
 
 import gc
@@ -14,17 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from bridge.adapters.clock import DeviceClock, ForeignClock
+from bridge.adapters.aside import Aside
+from bridge.adapters.clock import DeviceClock
 from bridge.adapters.device import IDENTITY, Device, DeviceError, Reading
+from bridge.adapters.session import Session
 from bridge.adapters.spring import local_wrench
-from bridge.client import Client, HapticdError, NoDaemonError, NoReplyError, Question
+from bridge.client import Client, HapticdError, NoDaemonError
 from bridge.ending import asked_to_end
 from bridge.exit_codes import ExitCode
 from bridge.realtime import Waiter, set_timer_slack
-from bridge.wire import Render
 from haptics.cards import DeviceCard, card_from_dict, load_card
 from haptics.last_line import NO_WRENCH, Applied, ForcesOff, Limits, Memory, Wanted, Wrench, reset, step
-from haptics.states import EngagementState, Reason
+from haptics.states import EngagementState
 
 MODES = ("impedance", "wrench")
 WRENCH_SHARE = 0.5
@@ -39,158 +40,12 @@ CALM_S = 1.0
 """A device that tripped gets forces again after so long a time below a tenth of its limit."""
 
 GREETING_MS = 300
-REPLY_MS = 2000
 BACKOFF_S = (0.1, 2.0)
 """Between two looks for a daemon: at first, at most."""
-SILENCE_S = 0.5
-"""Without renders the session is taken for lost."""
-ARM_AGAIN_S = 0.2
 LEAVE_S = 0.5
-"""An adapter that ends waits for the daemon's own ramp so long, at most."""
+"""An adapter that ends waits for the daemon's own ramp so long, at most; then so long again for what goes on aside."""
 
 _FORCES = (EngagementState.ENGAGING, EngagementState.ACTIVE, EngagementState.HOLD, EngagementState.RELEASING)
-_LATE = (Reason.SAMPLE_STALE, Reason.SAMPLE_REJECTED, Reason.SAMPLE_INVALID)
-_AGAIN = ("too_far", "wrong_state", "busy")
-"""Refusals of a request after which it is asked again, as one is that was not answered in time."""
-
-
-class _Session:
-    """One lease at one daemon, without ever waiting for it."""
-
-    def __init__(self, client: Client, reanchor: bool, say: Callable[[str], None], clock: Callable[[], int]) -> None:
-        self.client = client
-        self.render: Render | None = None
-        self.t_render = 0
-        """When the newest render left, this machine's clock, ns, as far as the shortest way tells."""
-        self.unusable = False
-        """Whether what came last cannot be used (NaN, malformed)."""
-        self._reanchor = reanchor
-        self._say = say
-        self._clock = clock
-        self._daemons = ForeignClock()
-        self._question: Question | None = None
-        self._doing = ""
-        self._armed = False
-        self.leased = False
-        """Whether samples may be sent."""
-        self.unsure = False
-        """Whether the daemon may give the lease although nobody waits for it any more."""
-        self._ask_at = 0
-        self._period_ns = round(client.tick_s * 1e9)
-        self._send_at = 0
-        self._told = ""
-        self._heard = clock()
-        self._ask("lease", self._heard)
-
-    @property
-    def state(self) -> int:
-        """The engagement state that the newest render says, IDLE before the first."""
-        return self.render.state if self.render is not None else EngagementState.IDLE
-
-    @property
-    def silent(self) -> bool:
-        """Whether renders stay away, so that the session is taken for lost."""
-        return self.leased and self._clock() - self._heard > int(SILENCE_S * 1e9)
-
-    def cycle(self, reading: Reading, t_sample: int, twist: Any, on: bool, again: bool) -> bool:
-        """Send, receive, ask; returns whether a new render came. Raises HapticdError when the daemon refuses for good.
-
-        ``on``: forces are wanted. ``again``: leave a fault, as somebody at the device asks for.
-        """
-        now = self._clock()
-        self._collect(now)
-        if not self.leased:
-            if self._question is None:
-                self._ask("lease", now)
-            return False
-        if now >= self._send_at:
-            self._send_at = max(self._send_at + self._period_ns, now - self._period_ns)
-            # A daemon that takes nothing for a moment loses a sample; one that is gone falls silent, which is judged.
-            with suppress(NoReplyError):
-                self.client.send(
-                    reading.position,
-                    reading.orientation,
-                    t_sample=t_sample,
-                    twist=twist,
-                    buttons=reading.buttons & 0xFFFFFFFF,
-                    deadman=reading.held,
-                    valid=reading.valid,
-                )
-        fresh = self._receive()
-        if self._question is None:
-            if on and self.state == EngagementState.IDLE and self.render is not None:
-                # Who only was late takes hold where the tool was left; whoever comes anew may be anywhere.
-                late = self._armed and self.render.reason in _LATE
-                self._ask("arm", now, reanchor=self._reanchor and not late)
-            elif again and self.state == EngagementState.FAULT:
-                self._ask("reset", now)
-            elif not on and self.state not in (EngagementState.IDLE, EngagementState.FAULT, EngagementState.RELEASING):
-                self._ask("disarm", now)
-        return fresh
-
-    def _ask(self, op: str, now: int, **fields: Any) -> None:
-        """Ask, unless the same was asked a moment ago."""
-        if op == self._doing and now < self._ask_at:
-            return
-        self._question, self._doing = self.client.ask(op, timeout_ms=REPLY_MS, **fields), op
-        self._ask_at = now + int(ARM_AGAIN_S * 1e9)
-
-    def _collect(self, now: int) -> None:
-        if self._question is None:
-            return
-        try:
-            reply = self._question.reply()
-        except HapticdError as error:
-            self._question = None
-            self._not_done(error)
-            return
-        if reply is None:
-            return
-        self._question = None
-        self._armed |= self._doing == "arm"
-        if self._doing == "lease":
-            self._heard, self.leased = now, True
-            # What a lease does to the client, whose own call would have waited for the reply.
-            self.client.leased()
-
-    def _not_done(self, error: HapticdError) -> None:
-        """Refused or not answered: raises what cannot be asked again, or not here."""
-        late = error.code in ("timeout", "no_reply")
-        if self._doing == "lease":
-            # Who asks again renews, where the daemon has given it meanwhile.
-            self.unsure |= late
-            if error.code not in ("timeout", "busy"):
-                raise error
-        elif not late and error.code not in _AGAIN:
-            raise error
-        if self._doing in ("lease", "arm") and error.code != "no_reply" and error.text != self._told:
-            self._told = error.text
-            self._say(f"no forces: {error.text}")
-
-    def _receive(self) -> bool:
-        try:
-            render = self.client.receive()
-            # Not before: a render that left while this process was held up would seem to come before it was sent.
-            now = self._clock()
-        except HapticdError:
-            self.unusable = True
-            return False
-        if render is None or (self.render is not None and render.tick <= self.render.tick):
-            return False
-        self.unusable = False
-        if self.render is None or (render.state, render.reason) != (self.render.state, self.render.reason):
-            reason = render.reason.name if isinstance(render.reason, Reason) else str(render.reason)
-            self._say(f"{render.state_name}: {reason}")
-        self.render = render
-        self.t_render = self._daemons.local(render.t_sent, now)
-        self._heard = now
-        return True
-
-    def leave(self) -> None:
-        """Give the lease back and close; waits half a second for the answer at most."""
-        if self.unsure:
-            self.client.leased()
-        self.client.close()
 
 
 class _Speed:
@@ -266,7 +121,7 @@ class Adapter:
         if continuous is not None and not (math.isfinite(continuous) and continuous > 0.0):
             raise ValueError(f"continuous = {continuous!r} must be a finite force above 0, N")
         self.device = device
-        self.session: _Session | None = None
+        self.session: Session | None = None
         self.applied = Applied(NO_WRENCH, ForcesOff.NOT_ASKED, 0)
         self.memory = Memory()
         self.ended: tuple[ExitCode, str] | None = None
@@ -287,6 +142,9 @@ class Adapter:
         self._leave_by = 0
         self._was_off = ForcesOff.NOT_ASKED
         self._lost: DeviceError | None = None
+        self._greeting: Aside[Client] | None = None
+        self._parting: Aside[None] | None = None
+        """What goes on beside the loop."""
         self._deaf = False
         """Whether the device takes no wrench any more."""
         self._written = NO_WRENCH
@@ -378,11 +236,23 @@ class Adapter:
 
     def _connect(self) -> None:
         """Look for a daemon and greet it, while forces are off and at most as often as the back-off says."""
-        if self._clock() < self._look_at or not self._at_rest:
-            return
+        if self._greeting is None:
+            parted = self._parting is None or self._parting.done
+            if parted and self._at_rest and self._clock() >= self._look_at:
+                self._greeting = Aside(self._greet)
+        elif self._greeting.done:
+            greeting, self._greeting = self._greeting, None
+            self._take_up(greeting)
+
+    def _greet(self) -> Client:
+        """Aside: it waits for the daemon, also for one that is just starting."""
+        return Client(self._daemon, self._name, timeout_ms=GREETING_MS, render_timeout_ms=0)
+
+    def _take_up(self, greeting: Aside[Client]) -> None:
+        """A session with the daemon that was greeted, or what its refusal means."""
         client = None
         try:
-            client = Client(self._daemon, self._name, timeout_ms=GREETING_MS, render_timeout_ms=0)
+            client = greeting.result()
             told = {key: value for key, value in client.greeting["card"].items() if value is not None}
             card = card_from_dict(told, "the daemon's device card")
             if self._card is not None and card.name != self._card.name:
@@ -393,7 +263,7 @@ class Adapter:
                 )
             known = self._card or card
             self._limits = limits_for(known, client.greeting["limits"], self._mode, self._continuous, client.tick_s)
-            self.session = _Session(client, self._reanchor, self._say, self._clock)
+            self.session = Session(client, self._reanchor, self._say, self._clock)
             self._backoff = BACKOFF_S[0]
         except NoDaemonError as error:
             if self._backoff == BACKOFF_S[0]:
@@ -409,7 +279,6 @@ class Adapter:
             if isinstance(error, (KeyError, TypeError)):
                 text = f"the daemon's hello reply has no usable card or limits ({error})"
             self.ended = (ExitCode.REFUSED, text)
-        self._speed.clear()
 
     def _refused(self, error: HapticdError) -> None:
         """The daemon refuses: for good, unless a session of this adapter that was cut off may have the lease."""
@@ -426,14 +295,20 @@ class Adapter:
             self.ended = (ExitCode.REFUSED, error.text)
         self._look_at = self._clock() + int(BACKOFF_S[0] * 1e9)
 
-    def hang_up(self) -> None:
-        """Give the lease back, which may wait for the daemon: nothing is written any more."""
-        self._drop()
-
     def _drop(self) -> None:
+        """The session is over; what it has of the daemon is given back aside."""
         session, self.session = self.session, None
         if session is not None:
-            session.leave()
+            self._parting = Aside(session.leave)
+
+    def hang_up(self) -> None:
+        """The end: nothing is written any more, so the daemon may be waited for."""
+        self._drop()
+        if self._greeting is not None and self._greeting.wait(LEAVE_S):
+            with suppress(HapticdError, ValueError):
+                self._greeting.result().close()
+        if self._parting is not None:
+            self._parting.wait(2.0 * LEAVE_S)
 
     def _apply(self, reading: Reading, velocity: Sequence[float], speed: float) -> None:
         """Wanted wrench, last line, device."""
@@ -511,7 +386,7 @@ class Adapter:
         """What follows of silence, and of a wish to leave."""
         now = self._clock()
         session = self.session
-        # Nothing is done that may wait for a daemon before the device has been given zero.
+        # A session is left, and another sought, once the device has been given zero.
         if not self._at_rest:
             return
         if self._refusal is not None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bridge.adapters import loop
+from bridge.adapters.aside import Aside
 from bridge.adapters.device import Device, DeviceError, Reading
 from bridge.adapters.loop import Adapter, limits_for
 from bridge.client import HapticdError, NoDaemonError, NoReplyError
@@ -135,11 +136,30 @@ class Question:
         return {"ok": True}
 
 
+class AtOnce:
+    """In place of a thread beside the loop."""
+
+    done = True
+
+    def __init__(self, call):
+        self.found = self.error = None
+        try:
+            self.found = call()
+        except Exception as error:
+            self.error = error
+
+    def result(self):
+        if self.error is not None:
+            raise self.error
+        return self.found
+
+
 class Rig:
     """Both, and the adapter between them; times go on by what a test says."""
 
-    def __init__(self, monkeypatch, **options):
+    def __init__(self, monkeypatch, aside=AtOnce, **options):
         self.daemon, self.device, self.said = Daemon(), Handle(), []
+        monkeypatch.setattr(loop, "Aside", aside)
         monkeypatch.setattr(loop, "Client", self.daemon)
         self.now = 10**12
         self.adapter = Adapter(self.device, say=self.said.append, clock=lambda: self.now, **options)
@@ -291,6 +311,63 @@ def test_no_daemon_is_waited_for(rig):
     rig.daemon.running = True
     rig.run(2100)
     assert rig.daemon.state == EngagementState.ACTIVE
+
+
+def until(rig, condition):
+    """Cycles, until something in a thread beside them has been done."""
+    while not condition():
+        rig.run(1)
+        time.sleep(1e-4)
+
+
+def test_a_daemon_that_does_not_answer_holds_up_no_cycle(monkeypatch):
+    """A device with a watchdog needs its zero in every one of them. The daemon is taken up once it answers."""
+    rig = Rig(monkeypatch, Aside)
+    answers, asked = threading.Event(), threading.Event()
+
+    def greet(daemon, name, **options):
+        asked.set()
+        answers.wait()
+        return Client(rig.daemon)
+
+    monkeypatch.setattr(loop, "Client", greet)
+    rig.run(100)
+    asked.wait()
+    rig.run(100)
+    assert rig.device.written == [NO_WRENCH] * 200 and rig.adapter.session is None
+    answers.set()
+    until(rig, lambda: rig.daemon.state == EngagementState.ACTIVE)
+
+
+def test_a_daemon_that_takes_no_lease_back_holds_up_no_cycle(monkeypatch):
+    """Nor is another one looked for before."""
+    rig = Rig(monkeypatch, Aside)
+    until(rig, lambda: rig.daemon.state == EngagementState.ACTIVE)
+    answers, asked = threading.Event(), threading.Event()
+
+    def close(client):
+        asked.set()
+        answers.wait()
+
+    monkeypatch.setattr(Client, "close", close)
+    rig.daemon.silent = True
+    until(rig, asked.is_set)
+    rig.run(300)
+    assert rig.adapter.session is None and rig.daemon.clients == 1
+    answers.set()
+    until(rig, lambda: rig.daemon.clients == 2)
+
+
+def test_an_end_while_a_daemon_is_greeted_gives_that_session_back(monkeypatch):
+    rig = Rig(monkeypatch, Aside)
+    closed = threading.Event()
+    monkeypatch.setattr(Client, "close", lambda client: closed.set())
+    rig.run(1)
+    rig.adapter.leave()
+    rig.run(1)
+    assert rig.adapter.ended == (ExitCode.OK, "left")
+    rig.adapter.hang_up()
+    closed.wait()
 
 
 def test_nothing_that_waits_happens_while_forces_are_on(rig):
@@ -530,7 +607,7 @@ def test_stamps_of_a_lying_clock_are_replaced(rig):
 
         return each
 
-    rig.run(50, stamped(10**12))
+    rig.run(55, stamped(10**12))
     ages = [rig.now - (49 - k) * MS - s["t_sample"] for k, s in enumerate(rig.daemon.samples[-50:])]
     assert min(ages) >= 0 and max(ages) >= 1.9 * MS
     assert not any("clock" in line for line in rig.said)
