@@ -100,6 +100,22 @@ def limits_for(
     )
 
 
+def what_is_wrong(reading: Reading) -> str:
+    """Why a reading cannot be sent, for people; nothing where it can."""
+    position, orientation, twist = reading.position, reading.orientation, reading.twist
+    moving = twist if twist is not None else (0.0,) * 6
+    sizes = (("position", position, 3), ("orientation", orientation, 4), ("twist", moving, 6))
+    for name, numbers, size in sizes:
+        if len(numbers) != size:
+            return f"its {name} has {len(numbers)} numbers, not {size}"
+        if not all(map(math.isfinite, numbers)):
+            return f"its {name} is no number: {[*map(float, numbers)]}"
+    norm = math.hypot(*orientation)
+    if not abs(norm - 1.0) < 1e-3:
+        return f"its orientation has the norm {norm:.6g}, not 1"
+    return ""
+
+
 class Adapter:
     """One device in its loop. The cycle is :meth:`cycle`; :func:`run_adapter` gives it its times."""
 
@@ -135,6 +151,8 @@ class Adapter:
         self._device_clock = DeviceClock()
         self._speed = _Speed()
         self._last_good: Reading | None = None
+        self._unusable = ""
+        """What is wrong with the newest reading, if anything."""
         self._buttons = 0
         self._calm_at = 0
         self._look_at = 0
@@ -193,26 +211,20 @@ class Adapter:
         self._end()
 
     def _read(self) -> Reading:
-        """The device's reading; the last good one, marked not valid, where that cannot be used."""
+        """The device's reading; the last good pose, marked not valid, where that cannot be used."""
         if self._lost is None:
             try:
                 reading = self.device.read()
-            except DeviceError as error:
-                self._lose(error)
-            else:
-                numbers = [*reading.position, *reading.orientation, *(reading.twist or ())]
-                if (
-                    len(reading.position) == 3
-                    and len(reading.orientation) == 4
-                    and (reading.twist is None or len(reading.twist) == 6)
-                    and all(map(math.isfinite, numbers))
-                    and abs(math.hypot(*reading.orientation) - 1.0) < 1e-3
-                ):
+                self._unusable = what_is_wrong(reading)
+                if not self._unusable:
                     if reading.valid:
                         self._last_good = reading
                     return reading
+            except DeviceError as error:
+                self._lose(error)
         last = self._last_good or Reading((0.0, 0.0, 0.0), IDENTITY)
-        return last._replace(valid=False, twist=None, buttons=0)
+        # Its buttons are as they were: nobody has let go of them, nor pressed them again afterwards.
+        return last._replace(valid=False, twist=None, buttons=self._buttons)
 
     def _judge(self, reading: Reading) -> tuple[int, Sequence[float], float]:
         """When it was measured, velocity (3,) and speed; the speed is NaN for a reading of no use."""
@@ -344,8 +356,15 @@ class Adapter:
         if self.applied.off != self._was_off:
             self._was_off = self.applied.off
             if self.applied.off not in (ForcesOff.NONE, ForcesOff.NOT_ASKED):
-                why = f" ({self.device.why_off})" if self.device.why_off else ""
-                self._say(f"forces off: {self.applied.off.name}{why}")
+                self._say(f"forces off: {self.applied.off.name}{self._why_off()}")
+
+    def _why_off(self) -> str:
+        """What more there is to say of a device that cannot be used, in brackets."""
+        if self.applied.off != ForcesOff.DEVICE:
+            return ""
+        lost = str(self._lost) if self._lost is not None else ""
+        why = lost or self.device.why_off or self._unusable or "it says that its pose may not be used"
+        return f" ({why})"
 
     def _write(self, wrench: Wrench) -> None:
         """To the motors, as long as they take it: who cannot be read any more still holds the last force."""

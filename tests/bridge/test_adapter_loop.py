@@ -453,18 +453,19 @@ def test_too_fast_a_device_is_let_go_and_taken_up_again_at_rest(rig):
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "why"),
     [
-        Reading((math.nan, 0.0, 0.0)),
-        Reading((0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.5)),
-        Reading((0.0, 0.0, 0.0), twist=(math.inf,) * 6),
-        Reading((0.0, 0.0, 0.0), valid=False),
-        Reading((0.0, 0.0)),
-        Reading((0.0, 0.0, 0.0), twist=(0.0, 0.0, 0.0)),
+        (Reading((math.nan, 0.0, 0.0)), "its position is no number: [nan, 0.0, 0.0]"),
+        (Reading((0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.01)), "its orientation has the norm 1.01, not 1"),
+        (Reading((0.0, 0.0, 0.0), (0.0, 0.0, 1.0)), "its orientation has 3 numbers, not 4"),
+        (Reading((0.0, 0.0, 0.0), twist=(math.inf,) * 6), f"its twist is no number: {[math.inf] * 6}"),
+        (Reading((0.0, 0.0, 0.0), valid=False), "it says that its pose may not be used"),
+        (Reading((0.0, 0.0)), "its position has 2 numbers, not 3"),
+        (Reading((0.0, 0.0, 0.0), twist=(0.0, 0.0, 0.0)), "its twist has 3 numbers, not 6"),
     ],
 )
-def test_a_reading_of_no_use_is_not_sent_as_a_pose(rig, bad):
-    """The last good pose, marked not valid; forces ramp down meanwhile and come back."""
+def test_a_reading_of_no_use_is_not_sent_as_a_pose(rig, bad, why):
+    """The last good pose, marked not valid; forces ramp down meanwhile, a sentence says why, and they come back."""
     rig.device.reading = Reading((0.01, 0.0, 0.0))
     rig.push()
     rig.device.reading = bad
@@ -472,6 +473,7 @@ def test_a_reading_of_no_use_is_not_sent_as_a_pose(rig, bad):
     last = rig.daemon.samples[-1]
     assert last["valid"] is False and all(map(math.isfinite, last["position"]))
     assert rig.felt() == NO_WRENCH and rig.adapter.applied.off == ForcesOff.DEVICE
+    assert f"forces off: DEVICE ({why})" in rig.said
     rig.device.reading = Reading((0.01, 0.0, 0.0))
     rig.run(150)
     assert rig.felt()[0] == pytest.approx(3.0)
@@ -554,6 +556,21 @@ def test_a_fault_is_left_by_the_button_only(rig):
     rig.device.reading = Reading((0.0, 0.0, 0.0), buttons=1)
     rig.run(500)
     assert rig.ops() == ["lease", "arm", "reset", "arm"] and rig.felt()[0] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("bad", [Reading((math.nan, 0.0, 0.0)), Reading((math.nan, 0.0, 0.0), buttons=1)])
+def test_a_button_that_is_held_all_along_leaves_no_fault(rig, bad):
+    """One reading of no use is no release: what follows it is no press either."""
+    rig.device.reading = Reading((0.0, 0.0, 0.0), buttons=1)
+    rig.push()
+    rig.daemon.state, rig.daemon.reason = EngagementState.FAULT, Reason.STOP
+    rig.run(300)
+    rig.device.reading = bad
+    rig.run(1)
+    assert rig.daemon.samples[-1]["buttons"] == 1 and rig.daemon.samples[-1]["valid"] is False
+    rig.device.reading = Reading((0.0, 0.0, 0.0), buttons=1)
+    rig.run(300)
+    assert rig.ops() == ["lease", "arm"]
 
 
 def test_who_was_only_late_takes_hold_where_the_tool_was_left(rig):
