@@ -25,8 +25,9 @@ class Reading(NamedTuple):
     """(6,) m/s, rad/s; None where the device does not measure it."""
     buttons: int = 0
     """Bit 0 is the main button."""
-    held: bool = True
-    """Whether a hand is known to be on the device, or may be."""
+    held: bool | None = None
+    """Whether a hand is on the device, by its deadman: a switch or a sensor. None for one that has none: a daemon that
+    requires a deadman then gives no forces."""
     t_ns: int | None = None
     """When that was measured: on the device's own clock where `Device.own_clock`, else of this machine's monotonic
     clock; None for now."""

@@ -116,6 +116,13 @@ def what_is_wrong(reading: Reading) -> str:
     return ""
 
 
+def needs_deadman(client: Client) -> bool:
+    """Whether a daemon gives forces only to who says that a hand is on the device; no where it does not tell."""
+    with suppress(HapticdError, KeyError, TypeError):
+        return bool(client.describe()["config"]["safety"]["require_deadman"])
+    return False
+
+
 class Adapter:
     """One device in its loop. The cycle is :meth:`cycle`; :func:`run_adapter` gives it its times."""
 
@@ -169,6 +176,7 @@ class Adapter:
         self._refusal: HapticdError | None = None
         self._may_hold_lease = False
         self._told = ""
+        self._has_deadman = self._needs_deadman = self._told_deadman = False
 
     @property
     def period_s(self) -> float:
@@ -192,6 +200,7 @@ class Adapter:
         t_sample, velocity, speed = self._judge(reading)
         pressed = reading.buttons & ~self._buttons & 1
         self._buttons = reading.buttons
+        self._has_deadman |= reading.held is not None
         if self.session is None and not self.leaving and self._lost is None:
             self._connect()
         fresh = False
@@ -258,7 +267,10 @@ class Adapter:
 
     def _greet(self) -> Client:
         """Aside: it waits for the daemon, also for one that is just starting."""
-        return Client(self._daemon, self._name, timeout_ms=GREETING_MS, render_timeout_ms=0)
+        client = Client(self._daemon, self._name, timeout_ms=GREETING_MS, render_timeout_ms=0)
+        if not self._has_deadman:
+            self._needs_deadman = needs_deadman(client)
+        return client
 
     def _take_up(self, greeting: Aside[Client]) -> None:
         """A session with the daemon that was greeted, or what its refusal means."""
@@ -275,6 +287,12 @@ class Adapter:
                 )
             known = self._card or card
             self._limits = limits_for(known, client.greeting["limits"], self._mode, self._continuous, client.tick_s)
+            if self._needs_deadman and not self._told_deadman:
+                self._told_deadman = True
+                self._say(
+                    "the daemon requires a deadman ([safety] require_deadman = true), and this device has none: there "
+                    "will be no forces"
+                )
             self.session = Session(client, self._reanchor, self._say, self._clock)
             self._backoff = BACKOFF_S[0]
         except NoDaemonError as error:

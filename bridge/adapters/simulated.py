@@ -20,8 +20,8 @@ class Simulated(Device):
         self, card: str = "simulated", path: str = "rest", grip: str = "held", depth: str = "0.02", journal: str = ""
     ) -> None:
         """``card``: whose mechanism; ``path``: what the hand does (rest, circle, tap, random) from where it begins,
-        down along z by ``depth`` (m); ``grip``: held, light or off; ``journal``: a file of the conformance test.
-        Raises DeviceError."""
+        down along z by ``depth`` (m); ``grip``: held, light or off, which its deadman tells; ``journal``: a file of the
+        conformance test. Raises DeviceError."""
         if path not in PATHS:
             raise DeviceError(f"path = {path!r} is none of {', '.join(PATHS)}")
         if grip not in GRIPS:
@@ -45,7 +45,7 @@ class Simulated(Device):
         plant = self._there()
         pose, now = plant.read()
         position, orientation = pose.position.tolist(), pose.orientation.tolist()
-        return Reading(position, orientation, t_ns=plant.device_time(now))
+        return Reading(position, orientation, held=self._grip != "off", t_ns=plant.device_time(now))
 
     def write(self, wrench: Wrench) -> None:
         """Motors on."""

@@ -32,9 +32,10 @@ class Template(Device):
         """Return its newest state, at once."""
         hardware = self._plugged_in()
         # 3. Position in m, orientation as [x, y, z, w], both right-handed in the frame that the card names. Leave out
-        #    what yours does not measure; `t_ns` if it stamps its readings (then set `own_clock = True`).
+        #    what yours does not measure: `held` if it has no deadman (a switch or a sensor of the hand), `t_ns` if it
+        #    does not stamp its readings. If it does by a clock of its own, set `own_clock = True`.
         pose, now = hardware.read()
-        return Reading(pose.position.tolist(), pose.orientation.tolist(), buttons=0, held=True, t_ns=now)
+        return Reading(pose.position.tolist(), pose.orientation.tolist(), buttons=0, t_ns=now)
 
     def write(self, wrench: Wrench) -> None:
         """Apply a wrench: N and N·m at the handle, in the same frame."""

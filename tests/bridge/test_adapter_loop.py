@@ -63,6 +63,8 @@ class Daemon:
         self.state, self.reason = EngagementState.IDLE, Reason.NONE
         self.refuses = {}
         self.answers_at = 0
+        self.requires_deadman = False
+        self.described = 0
         self.asked = []
         self.samples = []
         self.tick = 0
@@ -88,6 +90,10 @@ class Client:
 
     def ask(self, op, timeout_ms, **fields):
         return Question(self.daemon, op, fields)
+
+    def describe(self):
+        self.daemon.described += 1
+        return {"config": {"safety": {"require_deadman": self.daemon.requires_deadman}}}
 
     def leased(self):
         self.owner = True
@@ -477,6 +483,26 @@ def test_a_reading_of_no_use_is_not_sent_as_a_pose(rig, bad, why):
     rig.device.reading = Reading((0.01, 0.0, 0.0))
     rig.run(150)
     assert rig.felt()[0] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("held", [None, True, False])
+def test_a_deadman_is_told_of_only_by_a_device_that_has_one(rig, held):
+    """Absent in its samples otherwise; one sentence where the daemon requires it, however often it is greeted."""
+    rig.device.reading = Reading((0.0, 0.0, 0.0), held=held)
+    rig.daemon.requires_deadman = True
+    rig.run(200)
+    assert {sample["deadman"] for sample in rig.daemon.samples} == {held}
+    rig.daemon.silent = True
+    rig.run(1500)
+    rig.daemon.silent = False
+    rig.run(1500)
+    assert rig.daemon.clients > 1
+    assert sum("and this device has none" in line for line in rig.said) == (1 if held is None else 0)
+
+
+def test_no_deadman_is_no_matter_where_none_is_required(rig):
+    rig.run(200)
+    assert rig.daemon.described == 1 and not any("deadman" in line for line in rig.said)
 
 
 def test_a_render_that_is_no_number_ramps_down(rig, monkeypatch):

@@ -351,6 +351,17 @@ def test_every_adapter_is_a_device_with_a_card_and_text_options(name):
     assert name == "force-dimension" or make(name, {}).card is not None
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "held"),
+    [("simulated", {}, True), ("simulated", {"grip": "off"}, False), ("template", {}, None)],
+)
+def test_only_a_device_with_a_deadman_tells_of_it(name, options, held):
+    """The simulated hand has one: it knows whether it holds. What does not know says nothing."""
+    device = make(name, options)
+    device.open()
+    assert device.read().held is held
+
+
 def test_an_adapter_of_ones_own_is_found_by_its_file(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text((Path(find("template").__module__.replace(".", "/")).with_suffix(".py")).read_text())
