@@ -5,8 +5,9 @@ offset and the shortest way; what is more is age. Clocks drift, so the smallest 
 times the 100 ppm by which a bad quartz is off.
 
 A clock lies when it runs backwards, when it stands still for `FROZEN_NS` while the device moves, when a stamp is ahead
-of the shortest way by `JUMP_NS`, or when stamps are as much behind for `LAG_NS`. From then on its stamps are not used:
-the time of reading takes their place for good.
+of the shortest way by `JUMP_NS`, or when for `LAG_NS` all stamps are behind it by half of what makes a sample too old
+for the daemon: a clock slower than the drift allows falls behind until nothing is fresh. From then on its stamps are
+not used: the time of reading takes their place for good.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ from collections.abc import Sequence
 DRIFT = 500e-6
 """s/s"""
 JUMP_NS = 100_000_000
+BEHIND_NS = 10_000_000
+"""Half of a daemon's usual stale horizon."""
 LAG_NS = 1_000_000_000
 """Readings that are late for longer are not held up: their clock is behind. Until then they are old, as they say."""
 FROZEN_NS = 20_000_000
@@ -48,6 +51,8 @@ class DeviceClock:
     """Judges the stamps of a device that has a clock of its own."""
 
     def __init__(self) -> None:
+        self.behind_ns = BEHIND_NS
+        """By so much stamps may be behind for longer than `LAG_NS`."""
         self.lie: str | None = None
         """One sentence on what was wrong; from then on stamps are replaced."""
         self._clock = ForeignClock()
@@ -84,7 +89,7 @@ class DeviceClock:
         late = here - stamp - self._clock.shortest(here)
         if late < -JUMP_NS:
             return f"the device's clock went ahead of this machine's by {-late * 1e-6:.0f} ms"
-        if late <= JUMP_NS:
+        if late <= self.behind_ns:
             self._lags_since = here
         elif here - self._lags_since > LAG_NS:
             return f"the device's clock lags {late * 1e-6:.0f} ms behind this machine's"

@@ -293,6 +293,7 @@ class Adapter:
                     "the daemon requires a deadman ([safety] require_deadman = true), and this device has none: there "
                     "will be no forces"
                 )
+            self._device_clock.behind_ns = round(0.5e6 * float(client.greeting["stale_after_ms"]))
             self.session = Session(client, self._reanchor, self._say, self._clock)
             self._backoff = BACKOFF_S[0]
         except NoDaemonError as error:
@@ -307,7 +308,7 @@ class Adapter:
                 client.close()
             text = getattr(error, "text", str(error))
             if isinstance(error, (KeyError, TypeError)):
-                text = f"the daemon's hello reply has no usable card or limits ({error})"
+                text = f"the daemon's hello reply has no usable card, limits or horizon ({error})"
             self.ended = (ExitCode.REFUSED, text)
 
     def _refused(self, error: HapticdError) -> None:

@@ -64,6 +64,7 @@ class Daemon:
         self.refuses = {}
         self.answers_at = 0
         self.requires_deadman = False
+        self.stale_after_ms = 20.0
         self.described = 0
         self.asked = []
         self.samples = []
@@ -85,7 +86,7 @@ class Client:
 
     def __init__(self, daemon):
         self.daemon = daemon
-        self.greeting = {"card": daemon.card, "limits": LIMITS}
+        self.greeting = {"card": daemon.card, "limits": LIMITS, "stale_after_ms": daemon.stale_after_ms}
         self.owner = False
 
     def ask(self, op, timeout_ms, **fields):
@@ -627,7 +628,7 @@ def test_a_greeting_without_limits_is_a_sentence(rig, monkeypatch):
     monkeypatch.delitem(LIMITS, "force_slew")
     rig.run(2)
     code, text = rig.adapter.ended
-    assert code == ExitCode.REFUSED and "no usable card or limits ('force_slew')" in text
+    assert code == ExitCode.REFUSED and "no usable card, limits or horizon ('force_slew')" in text
 
 
 def test_a_device_that_switched_itself_off_starts_anew(rig):
@@ -657,6 +658,23 @@ def test_stamps_of_a_lying_clock_are_replaced(rig):
     rig.run(50, stamped(10**12 + 10**9))
     assert any("ran backwards" in line for line in rig.said)
     assert rig.daemon.samples[-1]["t_sample"] == rig.now
+
+
+@pytest.mark.parametrize(("horizon", "told"), [(20.0, True), (400.0, False)])
+def test_stamps_behind_are_judged_by_the_daemons_horizon(rig, horizon, told):
+    """30 ms behind for good: too old for one daemon, which is a lie; well within what another takes."""
+    rig.device.own_clock = True
+    rig.daemon.stale_after_ms = horizon
+
+    def stamped(behind):
+        def each(k):
+            rig.device.reading = Reading((0.0, 0.0, 0.0), t_ns=rig.now - 10**11 - min(behind, k * MS // 2))
+
+        return each
+
+    rig.run(50, stamped(0))
+    rig.run(1500, stamped(30 * MS))
+    assert any("lags" in line for line in rig.said) is told
 
 
 def test_limits_are_the_cards_and_the_daemons_where_those_are_less():

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.adapters import gamepad, spacemouse
-from bridge.adapters.clock import DRIFT, JUMP_NS, LAG_NS, DeviceClock, ForeignClock
+from bridge.adapters.clock import BEHIND_NS, DRIFT, JUMP_NS, LAG_NS, DeviceClock, ForeignClock
 from bridge.adapters.device import Device, DeviceError
 from bridge.adapters.emulators import force_dimension as emulated
 from bridge.adapters.force_dimension import ForceDimension
@@ -88,11 +88,32 @@ def test_a_clock_that_stands_still_lies_only_where_the_device_moves():
 
 def test_a_clock_that_fell_behind_is_old_for_a_second_and_then_a_lie():
     clock = DeviceClock()
-    behind = JUMP_NS + 10 * MS
+    behind = 10 * BEHIND_NS
     stamps = [k * MS if k < 200 else 200 * MS + max(0, (k - 200) * MS - behind) for k in range(2000)]
     ages = told(clock, stamps)
-    assert ages[400] > JUMP_NS // 2 and ages[-1] == 0
+    assert ages[400] > behind // 2 and ages[-1] == 0
     assert clock.lie is not None and "lags" in clock.lie and LAG_NS == 1_000_000_000
+
+
+@pytest.mark.parametrize("ppm", [600, 1000, 10_000, 100_000])
+def test_a_clock_that_is_too_slow_is_a_lie_before_its_samples_are_too_old_for_long(ppm):
+    """They are older than a daemon takes (20 ms) for less than a second, and then a sentence says so."""
+    clock = DeviceClock()
+    stale = 0
+    for k in range(400_000):
+        here = k * MS
+        stale += here - clock.t_sample(here - here * ppm // 1_000_000, here, HERE) > 2 * BEHIND_NS
+        if clock.lie is not None:
+            break
+    assert clock.lie is not None and "lags" in clock.lie and stale * MS < LAG_NS
+
+
+@pytest.mark.parametrize("step", [-30 * MS, 30 * MS])
+def test_a_clock_that_steps_is_a_lie_or_no_matter(step):
+    """Readings every 40 ms, so that a step back is no time backwards: soon none of them looks older than it is."""
+    clock = DeviceClock()
+    ages = told(clock, [40 * k * MS + (step if k > 50 else 0) for k in range(200)], period=40 * MS)
+    assert (clock.lie is not None) is (step < 0) and ages[-1] == 0
 
 
 # -- reports -----------------------------------------------------------------------------------------------------------
