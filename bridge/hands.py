@@ -296,8 +296,8 @@ def run_hand(
     :func:`bridge.motions.make_motion`, or a :class:`bridge.motions.Motion` in the device frame. ``duration_s`` counts
     from full gains. ``reanchor`` starts wherever the tool is, by moving the map. ``paced``: keep the daemon's tick rate
     (a triggered daemon may also be driven as fast as it goes). ``on_line`` gets a one-line summary twice a second.
-    ``stop``, SIGINT and SIGTERM end it cleanly: forces ramp down, the lease goes back. Forces that the daemon dropped
-    only because this client was held up (SAMPLE_STALE) are asked for again; any other loss of forces ends the run.
+    ``stop``, SIGINT, SIGTERM and SIGHUP end it cleanly: forces ramp down, the lease goes back. Forces that the daemon
+    dropped only because this client was held up (SAMPLE_STALE) are asked for again; any other loss ends the run.
     ``watch`` looks on while it moves, and may end it.
     Raises HapticdError, RecordingError or ValueError before forces are on.
     """

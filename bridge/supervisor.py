@@ -12,7 +12,7 @@ import signal
 import socket as sockets
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import zmq
 from bridge.access import LOCAL, Judge, load_access, load_link_keys
 from bridge.children import Child, Helper, describe_status, python_module
 from bridge.control import Control, Facts, listen
+from bridge.ending import ending_signals
 from bridge.exit_codes import ExitCode
 from bridge.keys import KeysError, new_pair, write_pair
 from bridge.link_watch import LinkWatch
@@ -500,8 +501,8 @@ def run_daemon(
     (`statements`: maps of name, granted, text). on_end: totals of the servo (ticks, missed, rejected, dropped,
     tick_ns_max, lateness_ns_max, compiles), empty when it died. on_message: one sentence each for whatever happens.
 
-    Ends on SIGINT, SIGTERM and SIGHUP (when called in the main thread), `hapticd stop`, `duration`, or the end of the
-    servo.
+    Ends on SIGINT, SIGTERM and, unless it is ignored, SIGHUP (when called in the main thread), `hapticd stop`,
+    `duration`, or the end of the servo.
     """
     try:
         runtime = RuntimeDirectory(name).create()
@@ -522,7 +523,11 @@ def run_daemon(
             return ExitCode.CONFIG
         for path in (runtime.numbering_path, *runtime.path.glob("*.log")):
             path.unlink(missing_ok=True)
-        with _end_signals(daemon):
+
+        def ask(number: signal.Signals) -> None:
+            daemon.end_asked = f"asked to end by {number.name}"
+
+        with ending_signals(ask, again_ends=False):
             try:
                 if daemon.log is not None and daemon.log.exists():
                     raise _Failure(ExitCode.INPUT, f"the log file {daemon.log} exists already; it is not written over")
@@ -550,23 +555,3 @@ def run_daemon(
         if on_end is not None:
             on_end(daemon.summary)
         return code
-
-
-@contextlib.contextmanager
-def _end_signals(daemon: Daemon) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP ask the daemon to end while the block lasts; nothing outside the main thread."""
-    previous: dict[int, Any] = {}
-
-    def ask(number: int, _frame: Any) -> None:
-        daemon.end_asked = f"asked to end by {signal.Signals(number).name}"
-
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            previous[number] = signal.signal(number, ask)
-    except ValueError:
-        pass
-    try:
-        yield
-    finally:
-        for signal_number, handler in previous.items():
-            signal.signal(signal_number, handler)

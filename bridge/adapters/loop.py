@@ -151,7 +151,7 @@ class Adapter:
         """Why the loop is over: a code and a sentence."""
         self.leaving = False
         self._daemon, self._name, self._mode = daemon, name, mode
-        self._reanchor, self._continuous, self._say = reanchor, continuous, say
+        self._reanchor, self._continuous, self._tell = reanchor, continuous, say
         self._card = load_card(device.card) if device.card is not None else None
         self._limits: Limits | None = None
         self._clock = clock
@@ -184,6 +184,11 @@ class Adapter:
         if self.device.rate_hz is not None:
             return 1.0 / self.device.rate_hz
         return self.session.client.tick_s if self.session is not None else 1e-3
+
+    def _say(self, text: str) -> None:
+        """Whoever no longer listens (a terminal or a pipe that is gone) is no reason to drop the device."""
+        with suppress(OSError):
+            self._tell(text)
 
     def leave(self) -> None:
         """Ask for a clean end: forces ramp down, the lease goes back."""

@@ -69,8 +69,8 @@ def adapter(
 ) -> int:
     """Be the adapter of a device: send its poses to a daemon, and apply what comes back.
 
-    Waits for the daemon, and for another one when that ends. Ctrl-C or SIGTERM ramps forces down and gives the
-    device back. Exit codes: 9 refused by the daemon, 11 the device is missing or was unplugged.
+    Waits for the daemon, and for another one when that ends. Ctrl-C, SIGTERM or the end of its terminal ramps forces
+    down and gives the device back. Exit codes: 9 refused by the daemon, 11 the device is missing or was unplugged.
 
     Examples:
 

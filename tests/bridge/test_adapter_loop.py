@@ -607,6 +607,20 @@ def test_who_was_only_late_takes_hold_where_the_tool_was_left(rig):
     assert rig.daemon.asked[1:] == [("arm", {"reanchor": True}), ("arm", {"reanchor": False})]
 
 
+def test_nobody_listens_any_more(monkeypatch):
+    """What cannot be said, as the terminal is gone, changes nothing."""
+    rig = Rig(monkeypatch)
+
+    def broken(text):
+        raise BrokenPipeError
+
+    rig.adapter._tell = broken
+    rig.push()
+    rig.adapter.leave()
+    rig.run(20)
+    assert rig.adapter.ended == (ExitCode.OK, "left") and rig.felt() == NO_WRENCH
+
+
 def test_leaving_ramps_down_and_ends(rig):
     rig.push()
     rig.adapter.leave()

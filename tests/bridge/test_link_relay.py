@@ -426,7 +426,7 @@ def test_a_daemon_without_a_peer_socket_is_told_apart(short_base):
     assert find_peer("ipc:///tmp/x") == ("the end", "ipc:///tmp/x", None)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_process_of_it_ends_cleanly_and_sums_up(short_base, number):
     context = zmq.Context()
     addresses = [f"ipc://{short_base}/{name}" for name in "ab"]
