@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from bridge.adapters.clock import ForeignClock
+from bridge.adapters.clock import RenderClock
 from bridge.adapters.device import Reading
 from bridge.client import Client, HapticdError, NoReplyError, Question
 from bridge.wire import Render
@@ -20,6 +20,13 @@ _AGAIN = ("too_far", "wrong_state", "busy")
 """Refusals of a request after which it is asked again, as one is that was not answered in time."""
 
 
+def shares_clock(client: Client) -> bool:
+    """Whether a daemon has this machine's monotonic clock: its socket is a local one, and by its own clock it answered
+    `hello` between the sending and the coming of the reply."""
+    near = client.endpoints["device"].startswith("ipc://")
+    return near and abs(client.clock_offset_ns) <= client.clock_uncertainty_ns
+
+
 class Session:
     """One lease at one daemon, without ever waiting for it."""
 
@@ -27,13 +34,13 @@ class Session:
         self.client = client
         self.render: Render | None = None
         self.t_render = 0
-        """When the newest render left, this machine's clock, ns, as far as the shortest way tells."""
+        """When the newest render left, this machine's clock, ns."""
         self.unusable = False
         """Whether what came last cannot be used (NaN, malformed)."""
         self._reanchor = reanchor
         self._say = say
         self._clock = clock
-        self._daemons = ForeignClock()
+        self._daemons = RenderClock(same=shares_clock(client))
         self._question: Question | None = None
         self._doing = ""
         self._armed = False
@@ -148,7 +155,8 @@ class Session:
             reason = render.reason.name if isinstance(render.reason, Reason) else str(render.reason)
             self._say(f"{render.state_name}: {reason}")
         self.render = render
-        self.t_render = self._daemons.local(render.t_sent, now)
+        sample_sent = self.client.sent_at(render.seq)
+        self.t_render = self._daemons.left(render.t_sent, now, render.t_received, sample_sent)
         self._heard = now
         return True
 

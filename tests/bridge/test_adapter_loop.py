@@ -1,5 +1,6 @@
 """The loop of an adapter, cycle by cycle at given times, between a device and a daemon that do what they are told."""
 
+import bisect
 import math
 import threading
 import time
@@ -63,6 +64,9 @@ class Daemon:
         self.state, self.reason = EngagementState.IDLE, Reason.NONE
         self.refuses = {}
         self.answers_at = 0
+        self.address, self.ahead = "tcp://far:1", 10**15
+        self.way = 0
+        self.sent_at = []
         self.requires_deadman = False
         self.stale_after_ms = 20.0
         self.described = 0
@@ -92,6 +96,19 @@ class Client:
     def ask(self, op, timeout_ms, **fields):
         return Question(self.daemon, op, fields)
 
+    @property
+    def endpoints(self):
+        return {"device": self.daemon.address}
+
+    @property
+    def clock_offset_ns(self):
+        return self.daemon.ahead
+
+    clock_uncertainty_ns = MS
+
+    def sent_at(self, seq):
+        return self.daemon.sent_at[seq - 1] if seq else None
+
     def describe(self):
         self.daemon.described += 1
         return {"config": {"safety": {"require_deadman": self.daemon.requires_deadman}}}
@@ -101,6 +118,7 @@ class Client:
 
     def send(self, position, orientation, **fields):
         assert self.owner
+        self.daemon.sent_at.append(self.daemon.now)
         self.daemon.samples.append({"position": position, "orientation": orientation, **fields})
         return len(self.daemon.samples)
 
@@ -109,8 +127,11 @@ class Client:
         if daemon.silent or not self.owner:
             return None
         daemon.tick += 1
+        left = daemon.now - daemon.way
+        seq = bisect.bisect_right(daemon.sent_at, left - daemon.way)
+        received = daemon.sent_at[seq - 1] + daemon.way + daemon.ahead if seq else 0
         own = {
-            "seq": len(daemon.samples), "tick": daemon.tick, "t_received": 0, "t_sent": daemon.now,
+            "seq": seq, "tick": daemon.tick, "t_received": received, "t_sent": left + daemon.ahead,
             "wrench": NO_WRENCH, "proxy_position": (0.0,) * 3, "proxy_orientation": (0.0, 0.0, 0.0, 1.0),
             "proxy_twist": NO_WRENCH, "stiffness": NO_WRENCH, "damping": NO_WRENCH, "feed_forward": NO_WRENCH,
             "valid_for": 10 * MS, "gap": -1.0, "state": daemon.state, "reason": daemon.reason, "degraded": 0,
@@ -307,6 +328,26 @@ def test_a_render_that_grows_old_in_its_own_cycle_is_no_force(rig, monkeypatch):
     monkeypatch.setattr(rig.device, "follow", slow)
     rig.run(1)
     assert rig.adapter.applied.off == ForcesOff.STALE
+
+
+@pytest.mark.parametrize(("address", "ahead"), [("tcp://far:1", 10**15), ("ipc:///tmp/near", 0)])
+@pytest.mark.parametrize(("way", "fresh"), [(8 * MS, True), (12 * MS, False)])
+def test_a_way_that_is_always_long_is_age(monkeypatch, address, ahead, way, fresh):
+    """A render may be used for 10 ms after it left, also where none comes sooner: here and from another machine."""
+    rig = Rig(monkeypatch)
+    rig.daemon.address, rig.daemon.ahead, rig.daemon.way = address, ahead, way
+    rig.daemon.fields = {"feed_forward": (3.0, 0.0, 0.0, 0.0, 0.0, 0.0)}
+    rig.run(400)
+    assert rig.felt()[0] == pytest.approx(3.0 if fresh else 0.0)
+    assert rig.adapter.applied.off == (ForcesOff.NONE if fresh else ForcesOff.STALE)
+
+
+def test_a_local_socket_to_another_machine_is_no_same_clock(monkeypatch):
+    """What is forwarded looks near; by its own clock it answered at another time."""
+    rig = Rig(monkeypatch)
+    rig.daemon.address = "ipc:///tmp/forwarded"
+    rig.push()
+    assert rig.adapter.applied.off == ForcesOff.NONE
 
 
 def test_no_daemon_is_waited_for(rig):

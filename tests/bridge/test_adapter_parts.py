@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.adapters import gamepad, spacemouse
-from bridge.adapters.clock import BEHIND_NS, DRIFT, JUMP_NS, LAG_NS, DeviceClock, ForeignClock
+from bridge.adapters.clock import BEHIND_NS, DRIFT, JUMP_NS, LAG_NS, DeviceClock, ForeignClock, RenderClock
 from bridge.adapters.device import Device, DeviceError
 from bridge.adapters.emulators import force_dimension as emulated
 from bridge.adapters.force_dimension import ForceDimension
@@ -53,6 +53,42 @@ def test_a_clock_that_drifts_is_followed_for_an_hour(ppm):
         assert 0 <= here - clock.t_sample(there, here, HERE) <= MS
     assert clock.lie is None
     assert abs(ppm) * 1e-6 < DRIFT
+
+
+def ages_of_renders(seconds, there, back, ppm=0):
+    """Age (ms) by which renders are told to have come, one every 10 ms: ways there and back in ms at a time in s."""
+    clock = RenderClock(same=False)
+    found = []
+    for k in range(0, 100 * seconds):
+        sent, way = k * 10 * MS, round(there(k / 100) * MS)
+        here = sent + way + MS + round(back(k / 100) * MS)
+        daemons = [t + t * ppm // 1_000_000 + 10**15 for t in (sent + way, sent + way + MS)]
+        found.append((here - clock.left(daemons[1], here, daemons[0], sent)) / MS)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("there", "back", "age"), [(200, 200, 200), (0, 200, 100), (3, 1, 2), (0, 0, 0)])
+def test_a_render_is_as_old_as_half_of_the_way_there_and_back(there, back, age):
+    """Exactly so where both ways are alike, from the first one on."""
+    assert ages_of_renders(10, lambda t: there, lambda t: back) == pytest.approx(age, abs=0.01)
+
+
+@pytest.mark.parametrize(("there", "least"), [(201.0, 200.0), (1.0, 100.0)])
+def test_a_way_that_has_grown_is_never_forgotten(there, least):
+    """From 1 to 201 ms, both ways or only back: ten minutes later it still is age."""
+    ages = ages_of_renders(600, lambda t: 1.0 if t < 1.0 else there, lambda t: 1.0 if t < 1.0 else 201.0)
+    assert ages[:100] == pytest.approx(1.0, abs=0.01) and ages[101:].min() >= least
+
+
+@pytest.mark.parametrize("ppm", [-100, 100])
+def test_drift_of_a_daemons_clock_is_no_age(ppm):
+    ages = ages_of_renders(1200, lambda t: 1.0, lambda t: 1.0, ppm)
+    assert ages == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_render_of_this_machine_left_when_it_says():
+    clock = RenderClock(same=True)
+    assert clock.left(1000, 1200, 900, None) == 1000 and clock.left(1300, 1250, 900, 800) == 1250
 
 
 def told(clock: DeviceClock, stamps, period=MS, moving=False) -> list[int]:
