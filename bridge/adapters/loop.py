@@ -415,11 +415,12 @@ class Adapter:
         """Zero has been written: brake once, and wait until the device has been calm."""
         assert self._limits is not None
         if not already:
-            self._say(f"the device moved at {speed:.2f} m/s, faster than its {self._limits.speed_trip:g} m/s")
+            text = f"the device moved at {speed:.2f} m/s, faster than its {self._limits.speed_trip:g} m/s"
             try:
                 self.device.brake()
             except DeviceError as error:
-                self._say(f"its brake does not hold: {error}")
+                text += f"; its brake does not hold: {error}"
+            self._say(text)
         if not speed < 0.1 * self._limits.speed_trip or not already:
             self._calm_at = now + int(CALM_S * 1e9)
         elif now >= self._calm_at:
