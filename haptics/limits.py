@@ -6,11 +6,17 @@ slew limit of the last and within the allowed norm. Taken one after the other, e
 a spring stretched far beyond saturation would keep its full force through most of a ramp, then have to drop. Together
 they make every ramp monotone, end exactly at zero, and never step by more than the slew limit. Force and torque are
 treated separately, each with its direction preserved by its saturation.
+
+A link's part of the rendered wrench is told as a vector: the wrench less what would have been rendered without the link
+in every tick so far, by the same limits. In free space that is all of it, in whatever direction the slew limit still
+holds it. What the passivity controller adds is divided between the two by the norms of what they want.
+
+Between two samples the hand goes with what was held in all the ticks between them: their means are kept.
 """
 
 import math
 
-from haptics.codes import ENGAGING, RELEASING
+from haptics.codes import ENGAGING, GOOD, RELEASING
 from haptics.tables import Record
 from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
@@ -74,6 +80,75 @@ def sent(size: float, wanted: float) -> float:
     return min(1.0, size / wanted) if wanted > 0.0 else 1.0
 
 
+@inner
+def next_part(touch: Record, last: Vector, wanted: Vector, most: float, slew: float) -> tuple[Vector, bool]:
+    """What follows ``last`` of a force (N) or torque that is wanted, by ramp, slew limit and saturation."""
+    largest = most * touch.gain
+    if touch.state == RELEASING:
+        # Releasing only ever takes away, even from a force that was still catching up with its spring.
+        largest = min(largest, length(last))
+    return approach(last, scaled(wanted, touch.gain), largest, slew)
+
+
+@inner
+def scenes_share(scene: Vector, link: Vector) -> float:
+    """Share of the passivity controller's force that is the scene's: in free space none, without a link all of it."""
+    pulls = length(link)
+    if pulls == 0.0:
+        return 1.0
+    size = length(scene)
+    return size / (size + pulls)
+
+
+@kernel
+def limit_port(touch: Record, output: Record, first: int, most: float, slew: float) -> int:
+    """Force (``first`` 0) or torque (3): what is rendered, and whose it is; bits of ``output.limited``."""
+    limited = 0
+    damping = vector(output.passivity_wrench[first : first + 3])
+    coupled = vector(output.coupling_wrench[first : first + 3])
+    link = vector(output.link.wrench[first : first + 3])
+    wanted = add(coupled, damping)
+    if length(wanted) > most:
+        limited |= SATURATED
+    got, slow = next_part(touch, vector(touch.wrench[first : first + 3]), wanted, most, slew)
+    if slow:
+        limited |= SLEW_LIMITED
+    scene = subtract(coupled, link)
+    scene = add(scene, scaled(damping, scenes_share(scene, link)))
+    alone, _ = next_part(touch, vector(touch.scene_sent[first : first + 3]), scene, most, slew)
+    # What stands in place of a torque is no spring either: it goes ahead in the share that is sent of it all.
+    share = touch.gain * sent(length(got), touch.gain * length(wanted))
+    for k in range(3):
+        output.wrench[first + k] = got[k]
+        touch.scene_sent[first + k] = alone[k]
+        touch.link_sent[first + k] = got[k] - alone[k]
+        touch.damped[first + k] = share * damping[k]
+        if first == 0:
+            output.feed_forward[k] = share * (output.feed_forward[k] - link[k]) + touch.link_sent[k]
+        else:
+            # No spring stands behind the torque: who closes the impedance gets all of it this way, limited like here.
+            output.feed_forward[3 + k] = got[k]
+    return limited
+
+
+@inner
+def put_mean(mean: Record, value: Record, ticks: int) -> None:
+    """Take ``value`` (6,) into the mean (6,) of ``ticks`` of them, itself counted."""
+    for k in range(6):
+        before = mean[k] if ticks > 1 else 0.0
+        mean[k] = before + (value[k] - before) / ticks
+
+
+@inner
+def keep_means(touch: Record) -> None:
+    """Add this tick to the means of what has been held since the last good sample; a good one begins them anew."""
+    touch.held_ticks = 1 if touch.sample_kind == GOOD else touch.held_ticks + 1
+    put_mean(touch.held_wrench, touch.wrench, touch.held_ticks)
+    put_mean(touch.held_ideal, touch.ideal, touch.held_ticks)
+    put_mean(touch.held_damped, touch.damped, touch.held_ticks)
+    put_mean(touch.held_link, touch.link_sent, touch.held_ticks)
+
+
 @kernel
 def limit(settings: Record, touch: Record, output: Record) -> None:
     """The stage: from coupling wrench to the wrench that may be sent (``output.wrench``, device frame)."""
@@ -100,45 +175,17 @@ def limit(settings: Record, touch: Record, output: Record) -> None:
             output.wrench[k] = 0.0
             output.feed_forward[k] = 0.0
             touch.damped[k] = 0.0
+            touch.scene_sent[k] = 0.0
             touch.link_sent[k] = 0.0
         limited |= NOT_SENT
     else:
-        damping, turning = output.passivity_wrench[:3], output.passivity_wrench[3:]
-        force = add(vector(output.coupling_wrench[:3]), vector(damping))
-        torque = add(vector(output.coupling_wrench[3:]), vector(turning))
         if output.passivity_damping[0] > 0.0 or output.passivity_damping[1] > 0.0:
             limited |= DAMPED
-        gain = touch.gain
-        if length(force) > settings.force_max or length(torque) > settings.torque_max:
-            limited |= SATURATED
-        last_force = (touch.wrench[0], touch.wrench[1], touch.wrench[2])
-        last_torque = (touch.wrench[3], touch.wrench[4], touch.wrench[5])
-        largest_force = settings.force_max * gain
-        largest_torque = settings.torque_max * gain
-        if touch.state == RELEASING:
-            # Releasing only ever takes away, even from a force that was still catching up with its spring.
-            largest_force = min(largest_force, length(last_force))
-            largest_torque = min(largest_torque, length(last_torque))
-        wanted, wanted_torque = gain * length(force), gain * length(torque)
-        force, slow = approach(last_force, scaled(force, gain), largest_force, settings.force_slew)
-        torque, slow_torque = approach(last_torque, scaled(torque, gain), largest_torque, settings.torque_slew)
-        # What stands in place of a torque is no spring either: it goes ahead in the share that is sent of it all.
-        share = gain * sent(length(force), wanted)
-        share_torque = gain * sent(length(torque), wanted_torque)
-        if slow or slow_torque:
-            limited |= SLEW_LIMITED
-        for k in range(3):
-            output.wrench[k] = force[k]
-            output.wrench[3 + k] = torque[k]
-            output.feed_forward[k] *= share
-            # No spring stands behind the torque: who closes the impedance gets all of it this way, limited like here.
-            output.feed_forward[3 + k] = torque[k]
-            touch.damped[k] = share * damping[k]
-            touch.damped[3 + k] = share_torque * turning[k]
-            touch.link_sent[k] = share * output.link.wrench[k]
-            touch.link_sent[3 + k] = share_torque * output.link.wrench[3 + k]
+        limited |= limit_port(touch, output, 0, settings.force_max, settings.force_slew)
+        limited |= limit_port(touch, output, 3, settings.torque_max, settings.torque_slew)
     for k in range(6):
         touch.wrench[k] = output.wrench[k]
+    keep_means(touch)
     output.limited = limited
     output.gain = touch.gain
     output.energy_linear = touch.energy[0]

@@ -6,6 +6,10 @@ mean of its two ends. What holding has produced since the sample before is the d
 
     e = (w - (s_before + s_now) / 2) . dx            owed = max(0, owed + e)
 
+where samples come every few ticks with the mean of w - s over the ticks between them, each of which was rendered,
+
+    e = (mean(w - s) - (s_now - s_last) / 2) . dx
+
 which is 1/2 K dx^2 for a spring against a wall (the sampling term of Colgate and Schenkel 1994), whatever a slew limit
 that lags behind has added, and less what dampers took. Since only the device's way counts, what the scene does to the
 tool, a door that pushes the hand or friction that tires it, is neither produced nor a credit. Dissipation beyond what
@@ -53,14 +57,17 @@ LEAST_OWED = 1e-15
 
 @inner
 def observe(settings: Record, touch: Record, position: Vector, orientation: Quaternion, elapsed_ns: int) -> None:
-    """Take note of the way from the device's last good pose to this one, and of the work that the wrench did on it."""
+    """Take note of the way from the device's last good pose to this one, and of the work that was done on it.
+
+    Each tick since that pose has rendered a wrench, and the device held it until the next: their mean did the work.
+    """
     moved = subtract(position, vector(touch.device_position))
     turned = rotation_vector(multiply(orientation, conjugate(quaternion(touch.device_orientation))))
     for k in range(3):
         touch.moved[k] = moved[k]
         touch.moved[3 + k] = turned[k]
-        touch.energy[0] += touch.wrench[k] * moved[k]
-        touch.energy[1] += touch.wrench[3 + k] * turned[k]
+        touch.energy[0] += touch.held_wrench[k] * moved[k]
+        touch.energy[1] += touch.held_wrench[3 + k] * turned[k]
     # No shorter than a tick: the wrench is held so long, and time stamps may lie.
     touch.moved_s = max(1e-9 * min(max(elapsed_ns, 0), settings.stale_after_ns), settings.dt)
 
@@ -113,8 +120,9 @@ def account(touch: Record, port: int, ideal: Vector, fresh: bool) -> None:
         produced = taken = 0.0
         for k in range(3):
             moved = touch.moved[first + k]
-            produced += (touch.wrench[first + k] - 0.5 * (touch.ideal[first + k] + ideal[k])) * moved
-            taken -= touch.damped[first + k] * moved
+            excess = touch.held_wrench[first + k] - touch.held_ideal[first + k]
+            produced += (excess - 0.5 * (ideal[k] - touch.ideal[first + k])) * moved
+            taken -= touch.held_damped[first + k] * moved
         touch.dissipated[port] += taken
         touch.owed[port] = max(touch.owed[port] + produced, 0.0)
     for k in range(3):

@@ -188,7 +188,7 @@ PORT = np.dtype(
         ("orientation", "f8", 4),
         ("twist", "f8", 6),  # scene axes, device m/s, rad/s, as estimated
         ("moved", "f8", 6),  # since the sample before, scene axes, device m and rotation vector
-        ("applied", "f8", 6),  # the link's part of the wrench that was held meanwhile, scene axes, N, N·m
+        ("applied", "f8", 6),  # mean of the link's part of the wrench that was held meanwhile, scene axes, N, N·m
         ("wrench", "f8", 6),  # what the surroundings do to the hand, without the link: scene axes
         ("fresh", "f8"),  # 1, less where the sample is late: what follows a velocity fades with it
         ("engaged", "i4"),  # 1: the hand is there to be felt
@@ -404,7 +404,13 @@ TOUCH = np.dtype(
         ("rate_share", "f8"),  # of the stiffness, for the rate of the samples: 1 at the tick's
         ("link", LINK),
         ("port", PORT),
-        ("link_sent", "f8", 6),  # the link's part of the wrench of the last tick, device frame
+        ("scene_sent", "f8", 6),  # what the last tick would have rendered without the link, device frame
+        ("link_sent", "f8", 6),  # the link's part of the wrench of the last tick, device frame: the rest of it
+        ("held_ticks", "i8"),  # in which wrenches have been held since the last good sample, its own tick counted
+        ("held_wrench", "f8", 6),  # mean of wrench over these
+        ("held_ideal", "f8", 6),  # of ideal
+        ("held_damped", "f8", 6),  # of damped
+        ("held_link", "f8", 6),  # of link_sent
         ("shared", "f8"),  # share of the other hand in where the tool is wanted, ramp included
     ],
     align=True,

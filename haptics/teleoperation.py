@@ -13,6 +13,7 @@ from haptics.codes import ACTIVE, ENGAGING, GOOD, HOLD
 from haptics.coupling import freshness, image_velocity
 from haptics.degrees import driven_torque
 from haptics.link import hear, render, say_nothing
+from haptics.link_codes import UP
 from haptics.tables import Record
 from haptics.workspace import tip_lever, torque_to_device, vector_to_device
 from rtcore.kernels import inner, kernel
@@ -44,6 +45,14 @@ def vector_to_scene(settings: Record, v: Vector) -> Vector:
 def torque_to_scene(settings: Record, touch: Record, torque: Vector) -> Vector:
     """A torque, or a rotation vector, in device axes in scene axes."""
     return rotate(quaternion(touch.anchor_orientation), vector_to_scene(settings, torque))
+
+
+@inner
+def book_rest(link: Record, port: Record) -> None:
+    """Book the work of what the slew limit still held, or the last sample tells of, when the link's ramp has ended."""
+    if link.state != UP and link.gain == 0.0:
+        for k in range(6):
+            link.credit -= port.applied[k] * port.moved[k]
 
 
 @kernel
@@ -113,10 +122,11 @@ def feel_other(settings: Record, touch: Record, output: Record) -> None:
         port.moved[k] = touch.moved[k] if moved else 0.0
     put_vector(port.moved[:3], vector_to_scene(settings, vector(port.moved[:3])))
     put_vector(port.moved[3:], torque_to_scene(settings, touch, vector(port.moved[3:])))
-    put_vector(port.applied[:3], vector_to_scene(settings, vector(touch.link_sent[:3])))
-    put_vector(port.applied[3:], torque_to_scene(settings, touch, vector(touch.link_sent[3:])))
+    put_vector(port.applied[:3], vector_to_scene(settings, vector(touch.held_link[:3])))
+    put_vector(port.applied[3:], torque_to_scene(settings, touch, vector(touch.held_link[3:])))
     put_vector(port.wrench[:3], vector_to_scene(settings, vector(output.coupling_wrench[:3])))
     put_vector(port.wrench[3:], torque_to_scene(settings, touch, vector(output.coupling_wrench[3:])))
+    book_rest(touch.link, port)
     render(settings.link, touch.link, port, output.link)
     force = vector_to_device(settings, vector(output.link.wrench[:3]))
     torque = (0.0, 0.0, 0.0)

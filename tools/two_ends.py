@@ -99,6 +99,12 @@ class End:
         self.heard_seq = 0
         self.commands = 0
         self.limit = self.settings[0]["force_slew"]
+        self.given = 0.0
+        """J that what was rendered has done on the hand, by the way of the handle itself: no ledger is asked."""
+        self.every = 1
+        """Ticks from one sample to the next."""
+        self.late = 0
+        """Ticks by which samples come later than at multiples of these."""
         self.command(CommandKind.LEASE)
         self.go(0, None)
         self.command(CommandKind.ARM, 1)
@@ -127,13 +133,20 @@ class End:
         """One tick at number ``now``: the hand goes on, what was heard is taken in; returns what is said, (1,) PEER."""
         row = self.record[0]
         dt = self.settings[0]["dt"]
+        before, turned = self.hand.position.copy(), self.hand.turned.copy()
         pose = self.hand.step(dt, row["output"]["wrench"])
+        wrench = row["output"]["wrench"]
+        self.given += float(wrench[:3] @ (self.hand.position - before) + wrench[3:] @ (self.hand.turned - turned))
         taken = row["input"]
-        sample = taken["sample"]
-        sample["seq"] += 1
-        sample["t_sample"] = round(now * dt * 1e9)
-        sample["position"], sample["orientation"] = pose
-        taken["fresh"] = taken["has_sample"] = 1
+        since = (now - self.late) % self.every
+        taken["fresh"] = since == 0
+        taken["has_sample"] = 1
+        if taken["fresh"]:
+            sample = taken["sample"]
+            sample["seq"] += 1
+            sample["t_sample"] = round(now * dt * 1e9)
+            sample["position"], sample["orientation"] = pose
+        taken["age_ns"] = round(since * dt * 1e9)
         peer = taken["peer"]
         peer["fresh"] = heard is not None
         if heard is not None:
@@ -162,7 +175,9 @@ class Course:
     wrench: np.ndarray
     """Rendered force, N, (ticks, 2, 3)."""
     energy: np.ndarray
-    """J handed to each hand by the link."""
+    """J handed to each hand by what was rendered, over the way of its handle: in free space by the link."""
+    booked: np.ndarray
+    """J handed to each hand by the link, as its own ledger says."""
     state: np.ndarray
     """LinkState."""
     engaged: np.ndarray
@@ -187,6 +202,7 @@ class Pair:
             np.zeros((ticks, 2, 3)),
             np.zeros((ticks, 2, 3)),
             np.zeros((ticks, 2)),
+            np.zeros((ticks, 2)),
             np.zeros((ticks, 2), int),
             np.zeros((ticks, 2), int),
         )
@@ -199,7 +215,8 @@ class Pair:
                 course.position[k, i] = end.hand.position
                 course.force[k, i] = end.touch[0]["link_sent"][:3]
                 course.wrench[k, i] = end.output["wrench"][:3]
-                course.energy[k, i] = end.output["link"]["energy"]
+                course.energy[k, i] = end.given
+                course.booked[k, i] = end.output["link"]["energy"]
                 course.state[k, i] = end.output["link"]["state"]
                 course.engaged[k, i] = end.output["state"]
         course.messages = [way.sent for way in self.ways]

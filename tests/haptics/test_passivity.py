@@ -104,7 +104,7 @@ def bench(**options) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_what_the_scene_gives_is_not_owed():
     """A door that pushes the hand for a metre with 3 N gives 3 J; the spring between them has made none of it."""
     settings, touch, output = bench()
-    touch["conservative"][0, 1] = touch["ideal"][0, 1] = touch["wrench"][0, 1] = 3.0
+    touch["conservative"][0, 1] = touch["ideal"][0, 1] = touch["held_ideal"][0, 1] = touch["held_wrench"][0, 1] = 3.0
     output["coupling_wrench"][0, 1] = 3.0
     touch["moved"][0, 1] = 1e-3
     for _ in range(1000):
@@ -116,9 +116,9 @@ def test_dissipation_is_forgotten_but_no_debt_is():
     """A second of rubbing with 5 N buys nothing: the next joule that is produced is owed at once."""
     settings, touch, output = bench()
     touch["conservative"][0, 2] = touch["ideal"][0, 2] = output["coupling_wrench"][0, 2] = 1.0
-    touch["moved"][0, 2] = 1e-3
+    touch["held_ideal"][0, 2], touch["moved"][0, 2] = 1.0, 1e-3
     for held, owed in ((-5.0, 0.0), (1.5, 0.5e-3), (1.5, 1.0e-3), (0.9, 0.9e-3)):
-        touch["wrench"][0, 2] = held
+        touch["held_wrench"][0, 2] = held
         passivity.control(settings[0], touch[0], output[0])
         assert touch["owed"][0, 0] == pytest.approx(owed, abs=1e-15)
 
@@ -127,7 +127,8 @@ def test_dissipation_is_forgotten_but_no_debt_is():
 def test_the_damping_is_within_the_cards_and_does_not_chatter(speed):
     """However much is owed: at most 0.9 of damping_max; and below one encoder step a tick force goes as the speed."""
     settings, touch, output = bench(damping=0.0)
-    touch["conservative"][0, 2] = touch["ideal"][0, 2] = touch["wrench"][0, 2] = output["coupling_wrench"][0, 2] = 1.0
+    touch["conservative"][0, 2] = touch["ideal"][0, 2] = output["coupling_wrench"][0, 2] = 1.0
+    touch["held_ideal"][0, 2] = touch["held_wrench"][0, 2] = 1.0
     touch["moved"][0, 2] = -speed * DT
     for owed in (1e-9, 1e-7, 1e-3, 10.0):
         touch["owed"][0, 0] = owed

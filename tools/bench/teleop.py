@@ -126,7 +126,8 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         f"Simulated reference devices, the first held, the second held lightly, {SECONDS:g} s each, in free space and "
         "with a floor under the second; delays one way, scattered by a tenth.",
         "position_error: of the distance at rest against springs in series. tracking: to the first, a delay ago.",
-        "energy_min: what the link gave both hands beyond what it took; the floor is what its ends begin with.",
+        "energy_min: what both hands got by the rendered force over the ways of their handles, beyond what it took; "
+        "the floor is what the link's ends begin with.",
     ]
     ok = not unstable and bool(failing) and all(error <= 2.0 for error in at_once)
     return Result(figures, ok, notes=notes)
