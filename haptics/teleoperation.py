@@ -13,7 +13,7 @@ from haptics.codes import ACTIVE, ENGAGING, GOOD, HOLD
 from haptics.coupling import freshness, image_velocity
 from haptics.degrees import driven_torque
 from haptics.link import hear, render, say_nothing
-from haptics.link_codes import UP
+from haptics.link_codes import UP, WAVES
 from haptics.tables import Record
 from haptics.workspace import tip_lever, torque_to_device, vector_to_device
 from rtcore.kernels import inner, kernel
@@ -45,6 +45,20 @@ def vector_to_scene(settings: Record, v: Vector) -> Vector:
 def torque_to_scene(settings: Record, touch: Record, torque: Vector) -> Vector:
     """A torque, or a rotation vector, in device axes in scene axes."""
     return rotate(quaternion(touch.anchor_orientation), vector_to_scene(settings, torque))
+
+
+@inner
+def told_turn(settings: Record, touch: Record, turn: Vector) -> Vector:
+    """What the link is told of an angular velocity or a rotation vector (device axes), in scene axes.
+
+    A line of waves is told of turns that the device can oppose by a torque. The others would take energy from the line
+    that no hand has put in; what comes for them is sent back, as by a handle that stands still.
+    """
+    if settings.link.method == WAVES:
+        if settings.torque_free != 0:
+            return 0.0, 0.0, 0.0
+        turn = driven_torque(settings, quaternion(touch.device_orientation), turn)
+    return torque_to_scene(settings, touch, turn)
 
 
 @inner
@@ -115,13 +129,13 @@ def feel_other(settings: Record, touch: Record, output: Record) -> None:
     put_vector(port.twist[:3], scaled(image_velocity(settings, touch), 1.0 / touch.scale))
     turning = (0.0, 0.0, 0.0)
     if touch.clutched == 0:
-        turning = torque_to_scene(settings, touch, vector(touch.angular_velocity))
+        turning = told_turn(settings, touch, vector(touch.angular_velocity))
     put_vector(port.twist[3:], turning)
     moved = touch.sample_kind == GOOD
     for k in range(6):
         port.moved[k] = touch.moved[k] if moved else 0.0
     put_vector(port.moved[:3], vector_to_scene(settings, vector(port.moved[:3])))
-    put_vector(port.moved[3:], torque_to_scene(settings, touch, vector(port.moved[3:])))
+    put_vector(port.moved[3:], told_turn(settings, touch, vector(port.moved[3:])))
     put_vector(port.applied[:3], vector_to_scene(settings, vector(touch.held_link[:3])))
     put_vector(port.applied[3:], torque_to_scene(settings, touch, vector(touch.held_link[3:])))
     put_vector(port.wrench[:3], vector_to_scene(settings, vector(output.coupling_wrench[:3])))

@@ -157,3 +157,14 @@ def test_the_end_of_a_ramp_is_booked(method):
         worked = float(end.output["link"]["energy"]) - energy
         assert worked != 0.0
         assert float(end.output["link"]["credit"]) - credit == pytest.approx(-worked, rel=1e-9)
+
+
+def test_a_handle_without_a_torque_motor_takes_nothing_from_the_wave_of_the_way():
+    """Six degrees are sensed and three driven: how the handle turns is no work, and changes no force."""
+    courses = []
+    for turning in (0.0, 5.0):
+        both = pair([Driven(0.03, 0.7, 0.0, turning), Driven(0.0, 1.0)], card="touch", method="waves")
+        courses.append(both.run(3000))
+        assert both.ends[0].touch[0]["moved"][3:].any() == (turning > 0.0)
+    assert np.abs(courses[0].force).max() > 0.5
+    assert np.allclose(courses[0].force, courses[1].force, atol=1e-9)
