@@ -43,6 +43,10 @@ SPREAD_MOST = 100
 FORGET = 50
 """Ticks in which the age at which waves are let in is a tick less, where nothing comes later any more."""
 
+FORGET_SHARE = 1.0 / 200.0
+"""Of what waves wait, by which that age is less per tick, where it is more: ages that fall on and on, at an end that
+misses some of its ticks, are followed to within 200 times what they fall per tick."""
+
 CATCH_UP = 20
 """Ticks in which the wave that goes out makes up for what the estimated velocity differs from the way that was gone:
 encoder steps, sent as they come, would be spikes that carry energy and tell nothing. Likewise for what comes in."""
@@ -138,7 +142,8 @@ def take_wave(settings: Record, link: Record) -> None:
     """The wave that comes in, of what has been heard (``link.wave_in``)."""
     dt = settings.dt
     age = message_age(settings, link)
-    link.wave_age = min(max(link.wave_age - 1.0 / FORGET, age), age + SPREAD_MOST)
+    forgotten = max(1.0 / FORGET, FORGET_SHARE * (link.wave_age - age))
+    link.wave_age = min(max(link.wave_age - forgotten, age), age + SPREAD_MOST)
     waits = link.wave_age - age
     time = filter_time(settings)
     for k in range(6):
