@@ -6,7 +6,8 @@ it before passivity controller, slew limit and saturation, and goes ahead of a l
 
 Shared tool: the place that the tool is wanted at lies between the two hands, ``share`` of the way to the other. What
 the scene does there is felt by each in proportion, as by two who hold a lever at its ends, so that no energy is made,
-and the link's own law holds the hands together.
+and the link's own law holds the hands together. None of that is in the ledger of waves or tanks: with delay the tool's
+goal is partly where the other hand was, which they do not make passive.
 """
 
 from haptics.codes import ACTIVE, ENGAGING, GOOD, HOLD

@@ -53,7 +53,8 @@ class Link(Section):
     dead_band: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     """Share by which a signal changes before it is sent again; 0: every tick sends"""
     share: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Of the other hand in where the tool is to go (a shared tool); 0: the tool is this hand's alone"""
+    """Of the other hand in where the tool is to go (a shared tool); 0: the tool is this hand's alone. For short links:
+    no method makes it passive, and at 50 ms each way a tool that touches shakes both hands"""
     stale_after_ms: Annotated[float, Field(gt=0, le=60000)] = 500.0
     """Silence of the other end after which the link is lost"""
     ramp_up_ms: Positive = 500.0
