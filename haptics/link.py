@@ -154,14 +154,15 @@ def offset_other(settings: Record, link: Record) -> None:
     put_vector(link.offset_position, offset)
     put_quaternion(link.offset_orientation, turn)
     put_vector(link.other_position, add(vector(link.other_position), offset))
-    put_quaternion(link.other_orientation, normalise(multiply(turn, quaternion(link.other_orientation))))
+    # From the right: a turn of the other end about an axis of the scene stays one about that axis.
+    put_quaternion(link.other_orientation, normalise(multiply(quaternion(link.other_orientation), turn)))
 
 
 @inner
 def come_up(settings: Record, link: Record, message: Record, port: Record) -> None:
     """The link comes up: no offset is felt, and what was said before does not count."""
     put_vector(link.offset_position, subtract(vector(port.position), vector(link.other_position)))
-    turn = multiply(quaternion(port.orientation), conjugate(quaternion(link.other_orientation)))
+    turn = multiply(conjugate(quaternion(link.other_orientation)), quaternion(port.orientation))
     put_quaternion(link.offset_orientation, normalise(turn))
     if link.session != message.session:
         # Who begins gets something to spend; who goes on with the same end has what is left.

@@ -148,7 +148,7 @@ LINK = np.dtype(
         ("seq", "u8"),  # of its newest message that was used
         ("sent", "u8"),  # messages
         ("offset_position", "f8", 3),  # own minus mapped other's position when the link came up, device m
-        ("offset_orientation", "f8", 4),  # own times the inverse of the mapped other's
+        ("offset_orientation", "f8", 4),  # inverse of the mapped other's times own: from the right, in its axes
         ("other_position", "f8", 3),  # mapped, as it counts now
         ("other_orientation", "f8", 4),
         ("other_twist", "f8", 6),

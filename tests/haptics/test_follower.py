@@ -89,6 +89,17 @@ def test_a_robot_turns_as_the_hand_does(method):
     assert hand.magnitude() > 0.25
 
 
+def test_a_robot_that_stood_turned_turns_about_the_axis_that_the_hand_turns_about():
+    robot = RobotModel(coulomb=0.0)
+    robot.orientation = stood = Rotation.from_rotvec((np.pi / 2, 0.0, 0.0))
+    robot.hold()
+    both = team("none", reach(HERE, turn=(0.0, 0.0, 0.3)), robot)
+    both.run(4000)
+    hand = Rotation.from_quat(both.leader.sample["orientation"])
+    assert hand.magnitude() > 0.25
+    assert (robot.orientation * stood.inv() * hand.inv()).magnitude() < 2e-3
+
+
 def test_without_a_spring_that_turns_the_orientation_stays():
     robot = RobotModel()
     both = team("none", reach((0.02, 0.0, 0.0), turn=(0.0, 0.3, 0.0)), robot, rotational_stiffness=0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from link_rig import bare_pair
 from scipy.spatial.transform import Rotation
 
 from haptics.fixtures import HALF_SPACE, make_fixture, set_fixtures
@@ -154,6 +155,36 @@ def test_a_link_turns_the_hands_as_well():
     wanted = 0.4 / (arms + 1.0 / 0.3)
     assert first[4] == pytest.approx(-wanted, abs=2e-3)
     assert second[4] == pytest.approx(wanted, abs=2e-3)
+
+
+@pytest.mark.parametrize("mirror", ["", "x"])
+def test_a_turn_is_felt_about_its_own_axis_however_differently_the_hands_came_up(mirror):
+    """What the other hand turns about z pulls about z (about -z, reflected), as its twist and its torque count here."""
+    both = bare_pair(rotational_stiffness=0.3, mirror=mirror)
+    first, second = both.ends
+    second.port["orientation"] = Rotation.from_rotvec((np.pi / 2, 0.0, 0.0)).as_quat()
+    both.run(600)
+    assert both.states == [UP, UP]
+    assert np.all(np.abs(second.output["wrench"]) < 1e-12)
+    first.port["orientation"] = Rotation.from_rotvec((0.0, 0.0, 0.2)).as_quat()
+    first.port["twist"][5] = 0.1
+    both.run(3)
+    about = -1.0 if mirror else 1.0
+    assert np.allclose(second.link["other_twist"][3:], (0.0, 0.0, 0.1 * about), atol=1e-12)
+    assert np.allclose(second.output["wrench"][3:], (0.0, 0.0, 0.3 * 0.2 * about), atol=1e-12)
+    assert np.allclose(first.output["wrench"][3:], (0.0, 0.0, -0.3 * 0.2), atol=1e-12)
+
+
+def test_hands_that_came_up_turned_come_together_the_straight_way():
+    both = bare_pair(rotational_stiffness=0.3, align_speed=0.01)
+    both.ends[1].port["orientation"] = Rotation.from_rotvec((0.4, 0.0, 0.0)).as_quat()
+    both.run(503)
+    assert both.states == [UP, UP]
+    # 0.01 m/s on an arm of a tenth of a metre: 0.1 rad/s.
+    left = both.ends[1].output["wrench"][3:] / 0.3
+    assert np.allclose(left, (-0.05, 0.0, 0.0), atol=5e-4)
+    both.run(5000)
+    assert np.allclose(both.ends[1].output["wrench"][3:], (-0.3 * 0.4, 0.0, 0.0), atol=1e-9)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.25])
