@@ -287,7 +287,8 @@ def box_entry(fixture: Record, start: Vector, end: Vector) -> tuple[bool, Vector
             if time > enters:
                 enters, face, sign = time, k, side
             leaves = min(leaves, (-side * half[k] - first[k]) / way)
-        if enters >= leaves:
+        # A box that lies behind on the line through the way is not entered; one from a face on inwards is.
+        if enters >= leaves or leaves <= 0.0:
             return False, start, (0.0, 0.0, 1.0)
     elif sign * last[face] >= half[face]:
         return False, start, (0.0, 0.0, 1.0)

@@ -129,15 +129,35 @@ def first_inside(kind: int, start, end) -> float | None:
     """Share of a way after which it is in a ball or box, from 20001 places on it."""
     shares = np.linspace(0.0, 1.0, 20001)
     way = np.array(start) + shares[:, None] * (np.array(end) - start)
-    deep = np.flatnonzero([outside(kind, each) > 0.0 for each in way])
+    offset = way - AT
+    if kind == BALL:
+        depth = 0.02 - np.linalg.norm(offset, axis=1)
+    else:
+        depth = (np.array(SHAPES[BOX]["half"]) - np.abs(TURN.inv().apply(offset))).min(axis=1)
+    deep = np.flatnonzero(depth > 0.0)
     return float(shares[deep[0]]) if len(deep) else None
 
 
+faces = st.tuples(*[st.sampled_from((-1.0, -0.5, 0.0, 0.5, 1.0))] * 3)
+short = st.tuples(*[st.floats(-0.005, 0.005)] * 3)
+
+
 @pytest.mark.parametrize(("kind", "entry"), [(BALL, ball_entry), (BOX, box_entry)])
-@settings(deadline=None, max_examples=10)
-@given(start=places, end=places)
-def test_the_first_touch_of_a_way_is_found(kind, entry, start, end):
-    """Against places on the way; the plane there has the start before it and the forbidden shape behind it."""
+@settings(deadline=None, max_examples=100)
+@given(start=places, end=places, face=faces, near=short, step=short)
+def test_the_first_touch_of_a_way_is_found(kind, entry, start, end, face, near, step):
+    """Against places on the way; the plane there has the start before it and the forbidden shape behind it.
+
+    Ways from anywhere, and short ones that begin near faces, edges and corners: some go away from the shape.
+    """
+    first_touch(kind, entry, start, end)
+    half = np.array(SHAPES[BOX]["half"]) if kind == BOX else np.full(3, 0.02 / math.sqrt(3.0))
+    beside = AT + TURN.apply(half * face) + near
+    first_touch(kind, entry, tuple(beside), tuple(beside + step))
+
+
+def first_touch(kind, entry, start, end) -> None:
+    """Judge what is said of one way."""
     if outside(kind, start) > 0.0:
         return
     enters, point, normal = entry(record(made(kind)), start, end)
@@ -161,6 +181,35 @@ def test_the_first_touch_of_a_way_is_found(kind, entry, start, end):
             np.array(SHAPES[BOX]["half"]) * [[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
         )
         assert np.max((corners + AT - point) @ normal) <= 1e-12
+
+
+def test_a_thin_plate_that_lies_behind_is_not_entered():
+    """Beside a face a way leads away, along and in; what lies behind its beginning is no entry."""
+    plate = record(make_fixture(BOX, (0.0, 0.0, 0.0), half=(0.05, 0.05, 0.001)))
+    above = (0.0, 0.0, 0.0015)
+    for end in ((0.0, 0.0, 0.0019), (0.0, 0.0, 0.0025), (0.0, 0.0, 0.0055), (0.02, 0.0, 0.0015), above):
+        assert not box_entry(plate, above, end)[0]
+    cube = record(make_fixture(BOX, (0.0, 0.0, 0.0), half=(0.01, 0.01, 0.01)))
+    assert not box_entry(cube, (0.01001, 0.0, 0.0), (0.0101, 0.05, 0.0))[0]
+    assert box_entry(plate, above, (0.0, 0.0, 0.0)) == (True, (0.0, 0.0, 0.001), (0.0, 0.0, 1.0))
+    on_it = (0.01, 0.0, 0.001)
+    assert box_entry(plate, on_it, (0.01, 0.0, 0.0)) == (True, (0.0, 0.0, 0.001), (0.0, 0.0, 1.0))
+    assert not box_entry(plate, on_it, (0.01, 0.0, 0.005))[0]
+    # By far a rounding outside, and on into it.
+    nearly = (0.01, 0.0, math.nextafter(0.001, 1.0))
+    assert box_entry(plate, nearly, (0.01, 0.0, -0.05)) == (True, (0.0, 0.0, 0.001), (0.0, 0.0, 1.0))
+
+
+def test_a_hand_that_leaves_a_thin_forbidden_plate_takes_the_tool_along():
+    """Pressed against a plate of 2 mm and lifted off it within a tick: the goal is where the hand is."""
+    rig = Rig(AIR, "omega6", start=(0.0, 0.0, 0.03), stiffness=500.0, damping=0.0, ramp_up_ms=5.0)
+    set_fixtures(rig.settings, [make_fixture(BOX, (0.0, 0.0, 0.0), half=(0.05, 0.05, 0.001))])
+    rig.touch = make_touch(rig.settings)
+    rig.command(CommandKind.LEASE)
+    rig.glide((0.0, 0.0, 0.0015), step=2e-3)
+    for height in (0.0055, 0.0015, 0.0036):
+        rig.send((0.0, 0.0, height))
+        assert rig.output["goal_position"][2] == pytest.approx(height, abs=1e-12)
 
 
 # Hard ones. -----------------------------------------------------------------------------------------------------------
