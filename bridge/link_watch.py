@@ -99,7 +99,10 @@ class LinkWatch:
         if reason == LinkReason.SILENT:
             return f"nothing has come from the other end for {own['stale_after_ns'] * 1e-6:g} ms"
         if reason == LinkReason.APART:
-            return f"the two ends are farther apart than distance_max, {own['distance_max']:g} m"
+            return (
+                f"the two ends were farther apart than distance_max, {own['distance_max']:g} m here; it comes up again "
+                "when one of them has let go of its forces"
+            )
         if reason == LinkReason.MISMATCH:
             other = entered["message"]
             return (

@@ -688,7 +688,7 @@ Axes are those of the sender's scene, lengths its device's metres, so what is to
 has the reflection and the scale, and no end must know the other's workspace map.
 
 Ranges, besides norms and finite numbers: `session` from 1 to 2^63 - 1, `seq` from 1 to 2^64 - 1, `method` a known one,
-`active` 0 or 1, and
+`active` 0 to 3, and
 
 {peer_ranges}
 
@@ -708,7 +708,8 @@ Ranges, besides norms and finite numbers: `session` from 1 to 2^63 - 1, `seq` fr
   end must echo the `t_sent` of the newest message that counts for it, and say how long it has had it.
 * **Nothing is lost by losing messages.** Waves and energies are told as totals, so that the next message makes good
   for those that did not come. They begin at zero with the session, and the energies never fall.
-* **What an end does not send is safe.** `active` 0, or silence for the stale time, lets the link's force ramp down.
+* **What an end does not send is safe.** `active` other than 1, or silence for the stale time, lets the link's force
+  ramp down. An end that let go because the two were too far apart says 2 until it lets go of its forces, or hears 0.
 
 In the `link` of the state socket:
 

@@ -53,6 +53,9 @@ MAX_IMPEDANCE = 1e6
 MAX_METHOD = 2
 """Largest code of a method in a peer message."""
 
+MAX_ACTIVE = 3
+"""Largest code of what an end says of itself in a peer message."""
+
 
 @dataclass(frozen=True)
 class Field:
@@ -129,7 +132,13 @@ PEER_FIELDS: tuple[Field, ...] = (
     Field("energy", "f8", 1, "J", "what the sender's tank has handed over since the session began"),
     Field("impedance", "f8", 2, "N·s/m, N·m·s/rad", "of its waves"),
     Field("method", "u1", 1, "", "0 none, 1 waves, 2 tank"),
-    Field("active", "u1", 1, "", "1: the sender is engaged, and its hand is felt"),
+    Field(
+        "active",
+        "u1",
+        1,
+        "",
+        "0 no forces at the sender, 1 its hand is felt, 2 it was too far away, 3 it cannot be up otherwise",
+    ),
 )
 """end of a link -> other end, message kind 3; only as a struct."""
 

@@ -28,7 +28,11 @@ import math
 from haptics.coupling import turning_torque
 from haptics.link_codes import (
     APART,
+    FELT,
     FOUR_CHANNEL,
+    KEPT_APART,
+    KEPT_BACK,
+    LET_GO,
     LOST,
     MISMATCH,
     NO_REASON,
@@ -180,6 +184,7 @@ def judge(settings: Record, link: Record, peer: Record, port: Record) -> int:
     """Why the link cannot be up in this tick, or NO_REASON."""
     message = peer.message
     if port.engaged == 0:
+        link.apart = 0
         return NOT_ENGAGED
     if message.session == 0 or peer.age_ns > settings.stale_after_ns:
         return SILENT
@@ -187,12 +192,17 @@ def judge(settings: Record, link: Record, peer: Record, port: Record) -> int:
         return NOT_FINITE
     if not fits(settings, message):
         return MISMATCH
-    if message.active == 0:
+    if message.active == LET_GO:
+        link.apart = 0
         return OTHER_NOT_ENGAGED
+    if message.active == KEPT_BACK:
+        return OTHER_NOT_ENGAGED
+    # Who was too far is not drawn near by a new offset: one of the two lets go of the forces first.
+    if link.apart != 0 or message.active == KEPT_APART:
+        return APART
     if link.state == UP and message.session != link.session:
         return SILENT
-    # Who was too far is not drawn near by a new offset: one of the two lets go of the forces first.
-    return APART if link.state == LOST and link.reason == APART else NO_REASON
+    return NO_REASON
 
 
 @inner
@@ -238,6 +248,7 @@ def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
             put_vector(link.other_position, add(vector(link.other_position), way))
         if length(subtract(vector(link.other_position), vector(port.position))) > settings.distance_max:
             reason = APART
+            link.apart = 1
     elif reason == NO_REASON:
         # What was lost comes back by a new beginning, once its force has gone.
         reason = link.reason
@@ -324,6 +335,17 @@ def worth_telling(settings: Record, link: Record, signals: Record) -> bool:
 
 
 @inner
+def own_activity(link: Record, port: Record) -> int:
+    """What this end says of itself. Who only hears that the other one is kept apart could be up itself."""
+    if port.engaged == 0 or link.reason == NOT_ENGAGED:
+        return LET_GO
+    if link.apart != 0:
+        return KEPT_APART
+    able = link.reason == NO_REASON or link.reason == OTHER_NOT_ENGAGED or link.reason == APART
+    return FELT if able else KEPT_BACK
+
+
+@inner
 def tell(settings: Record, link: Record, port: Record, output: Record) -> None:
     """The message of this tick (``output.message``), and whether it is to go out (``output.send``)."""
     message = output.message
@@ -340,7 +362,7 @@ def tell(settings: Record, link: Record, port: Record, output: Record) -> None:
     message.impedance[0] = settings.impedance[0]
     message.impedance[1] = settings.impedance[1]
     message.method = settings.method
-    message.active = 1 if link.reason == NO_REASON or link.reason == OTHER_NOT_ENGAGED else 0
+    message.active = own_activity(link, port)
     link.quiet_ticks += 1
     output.send = 1 if worth_telling(settings, link, link.signals) or message.active != link.told_active else 0
     if output.send != 0:

@@ -36,6 +36,16 @@ METHODS = {"none": NONE, "waves": WAVES, "tank": TANK}
 """By what the configuration calls them."""
 
 
+LET_GO = 0
+"""What an end says of itself (PEER.active): there are no forces at it."""
+FELT = 1
+"""Its hand is felt, or would be as far as it is concerned."""
+KEPT_APART = 2
+"""It has forces, but the two were too far apart, and neither has let go of them since."""
+KEPT_BACK = 3
+"""It has forces, but cannot be up for another reason: silence, a mismatch, a number that is none."""
+
+
 class LinkState(IntEnum):
     """Whether the two ends feel each other."""
 
@@ -61,7 +71,7 @@ class LinkReason(IntEnum):
     SILENT = 3
     """Nothing has come for the stale time."""
     APART = 4
-    """The two ends are farther apart than distance_max."""
+    """The two ends were farther apart than distance_max, and neither has let go of its forces since."""
     MISMATCH = 5
     """The ends are configured with different methods or impedances."""
     NOT_FINITE = 6

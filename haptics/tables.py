@@ -65,7 +65,7 @@ PEER = np.dtype(
         ("energy", "f8"),  # J that its tank has handed over since the session began
         ("impedance", "f8", 2),  # of its waves, N·s/m and N·m·s/rad
         ("method", "u1"),  # see haptics/link.py
-        ("active", "u1"),  # 1: it is engaged, and its hand is felt
+        ("active", "u1"),  # LET_GO, FELT, KEPT_APART or KEPT_BACK, see haptics/link_codes.py
         ("padding", "u1", 6),
     ],
     align=True,
@@ -174,7 +174,7 @@ LINK = np.dtype(
         ("silent_ticks", "i4"),  # since the newest message
         ("quiet_ticks", "i4"),  # since the last one that was sent
         ("told_active", "i4"),
-        ("padding", "i4"),
+        ("apart", "i4"),  # 1: the ends were too far apart, and neither has let go of its forces since
         ("told", "f8", 12),  # twist and wrench, or wave, of the last message that was sent: what the dead-band compares
         ("signals", "f8", 12),  # the same of this tick
     ],

@@ -30,7 +30,7 @@ _PEER: dict[str, tuple[str, str]] = {
     "energy": ("J", "what the sender's tank has handed over since the session began"),
     "impedance": ("N·s/m, N·m·s/rad", "of its waves"),
     "method": ("", _METHODS),
-    "active": ("", "1: the sender is engaged, and its hand is felt"),
+    "active": ("", "0 no forces at the sender, 1 its hand is felt, 2 it was too far away, 3 it cannot be up otherwise"),
 }
 
 _LINK: dict[str, tuple[str, str]] = {

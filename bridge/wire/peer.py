@@ -13,6 +13,7 @@ from numba import njit
 from bridge.schema import (
     KIND_PEER,
     KIND_PEER_HELLO,
+    MAX_ACTIVE,
     MAX_CARRIED,
     MAX_COORDINATE,
     MAX_IMPEDANCE,
@@ -149,7 +150,7 @@ def _decode(message, words, floats, peers):
     for k in range(_T_SENT, _T_HELD + 1):
         if words[k] >= np.uint64(MAX_TIME):
             return _OUT_OF_RANGE
-    if message[_METHOD] > MAX_METHOD or message[_ACTIVE] > 1:
+    if message[_METHOD] > MAX_METHOD or message[_ACTIVE] > MAX_ACTIVE:
         return _OUT_OF_RANGE
     peer = peers[0]
     peer.session = words[_SESSION]

@@ -145,7 +145,7 @@ def test_energies_and_impedances_are_not_negative(name):
         ("t_echo", "<q", (-1, 1 << 62), (0,)),
         ("t_held", "<q", (-1, 1 << 62), (0,)),
         ("method", "<B", (3, 255), (0, 1, 2)),
-        ("active", "<B", (2, 255), (0, 1)),
+        ("active", "<B", (4, 255), (0, 1, 2, 3)),
     ],
 )
 def test_whole_numbers_have_ranges(name, form, bad, fine):

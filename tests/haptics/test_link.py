@@ -320,6 +320,55 @@ def test_ends_that_are_too_far_apart_are_let_go():
     assert np.all(steps(course) <= both.ends[0].limit * (1 + 1e-9))
 
 
+def apart(both, first=-0.05, second=0.05) -> None:
+    """Bring up two bare ends and draw them apart to x = first and second, m, beyond what they bear."""
+    both.run(700)
+    assert both.states == [UP, UP]
+    both.ends[0].port["position"][0], both.ends[1].port["position"][0] = first, second
+    both.run(100)
+
+
+@pytest.mark.parametrize("delay", [0, 20])
+@pytest.mark.parametrize("who", ["both", "one"])
+def test_ends_that_were_too_far_apart_stay_so_until_one_lets_go_of_its_forces(delay, who):
+    """Whatever happens meanwhile: both see it, silence, the other end begins anew; then a hand lets go."""
+    both = bare_pair(delay, first={"distance_max": 0.08}, second={"distance_max": 0.08 if who == "both" else 1.0})
+    apart(both)
+    assert both.reasons == [LinkReason.APART] * 2 and both.states == [LOST, LOST]
+    both.run(2000)
+    assert both.reasons == [LinkReason.APART] * 2
+    for way in both.ways:
+        way.cut = True
+    both.run(800)
+    assert both.reasons == [LinkReason.SILENT] * 2
+    for way in both.ways:
+        way.cut = False
+    both.run(500)
+    assert both.reasons == [LinkReason.APART] * 2
+    # One that is not heard is kept back, and has not let go.
+    both.ways[0].cut = True
+    both.run(800)
+    both.ways[0].cut = False
+    both.ends[1].session = 13
+    both.run(500)
+    assert both.reasons == [LinkReason.APART] * 2
+
+
+@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("delay", [0, 20, 300])
+def test_ends_that_were_too_far_apart_come_up_when_either_has_let_go(delay, who):
+    both = bare_pair(delay, distance_max=0.08, stale_after_ms=1000.0)
+    apart(both)
+    both.run(2000)
+    assert both.reasons == [LinkReason.APART] * 2
+    both.ends[who].port["engaged"] = 0
+    both.run(50)
+    both.ends[who].port["engaged"] = 1
+    both.run(1500)
+    assert both.states == [UP, UP]
+    assert both.ends[0].output["distance"] < 1e-12
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [({"method": "tank"}, {"method": "waves"}), ({"impedance": 5.0}, {"impedance": 10.0}), ({}, {"scale": 2.0})],

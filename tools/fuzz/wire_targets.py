@@ -18,6 +18,7 @@ from bridge.notices import read_notice
 from bridge.ring import RingError
 from bridge.schema import (
     CONTROL_OPERATIONS,
+    MAX_ACTIVE,
     MAX_CARRIED,
     MAX_COORDINATE,
     MAX_IMPEDANCE,
@@ -255,7 +256,7 @@ _PEER_WHOLE = {
     "seq": ("<Q", (0,)),
     **dict.fromkeys(("t_sent", "t_echo", "t_held"), ("<q", (-1, MAX_TIME, (1 << 63) - 1, -(1 << 63)))),
     "method": ("<B", tuple(range(MAX_METHOD + 1, 256))),
-    "active": ("<B", tuple(range(2, 256))),
+    "active": ("<B", tuple(range(MAX_ACTIVE + 1, 256))),
 }
 _PEERS = np.zeros(1, PEER)
 _UNTOUCHED_PEER = np.zeros(1, PEER)
@@ -297,7 +298,7 @@ def _unsound_peer(peers: np.ndarray) -> str:
         return "no unit quaternion"
     times = all(0 <= row[name] < MAX_TIME for name in ("t_sent", "t_echo", "t_held"))
     whole = 0 < row["session"] < 1 << 63 and row["seq"] > 0 and times
-    return "" if whole and row["method"] <= MAX_METHOD and row["active"] <= 1 else "out of range"
+    return "" if whole and row["method"] <= MAX_METHOD and row["active"] <= MAX_ACTIVE else "out of range"
 
 
 # -- control, state and events -----------------------------------------------------------------------------------------
