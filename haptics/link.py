@@ -151,8 +151,8 @@ def shorter(v: Vector, by: float) -> Vector:
 
 @inner
 def offset_other(settings: Record, link: Record) -> None:
-    """The offset of the other end, which shrinks, added to where it is."""
-    closer = settings.align_speed * settings.dt
+    """The offset of the other end, which shrinks, added to where it is. Waves draw nobody: with them it stays."""
+    closer = 0.0 if settings.method == WAVES else settings.align_speed * settings.dt
     offset = shorter(vector(link.offset_position), closer)
     turn = from_rotation_vector(shorter(rotation_vector(quaternion(link.offset_orientation)), closer / ARM))
     put_vector(link.offset_position, offset)

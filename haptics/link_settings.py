@@ -74,7 +74,7 @@ def make_link(
     by default 1 where the law has it felt. impedance (N·s/m) and rotational_impedance (N·m·s/rad): of the waves; the
     other end's impedance is this one times scale squared, its rotational one the same. scale: metres here per metre
     there. mirror: axis along which the other end is reflected, or "". align_speed (m/s): at which two ends that came up
-    apart come together; 0: they stay apart. distance_max (m, device): ends farther apart are let go.
+    apart come together; 0, or with waves: they stay apart. distance_max (m, device): ends farther apart are let go.
     tank (J), tank_damping (N·s/m): wanted energy, and the most that fills it. dead_band (0 to 0.5): share by which a
     signal changes before it is sent. share (0 to 1): of the other hand in where the tool is to go.
 

@@ -43,7 +43,8 @@ class Link(Section):
     mirror: Literal["", "x", "y", "z"] = ""
     """Axis of the scene along which the other end is reflected"""
     align_speed: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """At which two ends that came up apart come together, m/s at the device; 0: they stay apart as they are"""
+    """At which two ends that came up apart come together, m/s at the device; 0: they stay apart as they are.
+    Waves leave them so at any speed"""
     distance_max: Positive = 0.1
     """Ends farther apart than this are let go, m at the device"""
     tank: Annotated[float, Field(gt=0, le=10)] = 0.1

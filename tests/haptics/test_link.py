@@ -369,6 +369,14 @@ def test_ends_that_were_too_far_apart_come_up_when_either_has_let_go(delay, who)
     assert both.ends[0].output["distance"] < 1e-12
 
 
+def test_waves_leave_hands_as_they_came_up_and_never_count_them_apart():
+    both = bare_pair(method="waves", align_speed=0.2, distance_max=0.1, impedance=10.0)
+    both.ends[1].port["position"][0] = 0.3
+    both.run(3000)
+    assert both.states == [UP, UP]
+    assert [end.output["distance"] for end in both.ends] == pytest.approx([0.0, 0.0], abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [({"method": "tank"}, {"method": "waves"}), ({"impedance": 5.0}, {"impedance": 10.0}), ({}, {"scale": 2.0})],
