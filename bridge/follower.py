@@ -1,8 +1,8 @@
 """``hapticd follow``: a robot at the other end of a daemon's link, at 1 kHz.
 
 The loop reads what the daemon says and what the robot measures, lets :mod:`haptics.follower` make a set-point of them,
-commands it, and tells the daemon. What the link means is adopted from the daemon's first message: method, and impedance
-of the waves. Your robot is a class with the methods of :class:`bridge.follower_robots.Robot`:
+commands it, and tells the daemon. What the link means is adopted from the daemon's first message: method, law, and
+impedance of the waves. Your robot is a class with the methods of :class:`bridge.follower_robots.Robot`:
 
     from bridge.follower_robots import RobotReading
 
@@ -56,7 +56,8 @@ from bridge.realtime import Waiter, set_timer_slack
 from bridge.schema import MAX_COORDINATE, MAX_RATE, MAX_WRENCH
 from bridge.wire import PEER_HELLO
 from haptics.follower import Follower, Limited, make_follower_link, make_limits, warm_up
-from haptics.link_codes import METHODS, LinkReason, LinkState
+from haptics.link_codes import METHODS, POSITION_FORCE_FOLLOWER, LinkReason, LinkState
+from haptics.link_settings import COUNTERPART, misfit
 from haptics.tables import RECORD
 
 PERIOD_NS = 1_000_000
@@ -266,6 +267,13 @@ class FollowLoop:
             settings = self._settings(method, here)
         except ValueError as error:
             self.ended = (ExitCode.REFUSED, f"the daemon's link does not fit: {error}")
+            return
+        settings["law"] = COUNTERPART.get(int(said["law"]), int(said["law"]))
+        wrong = misfit(settings[0], said)
+        if not wrong and said["law"] == POSITION_FORCE_FOLLOWER:
+            wrong = "a robot follows, and so does the hand of a daemon with role 'follower'"
+        if wrong:
+            self.ended = (ExitCode.REFUSED, f"the daemon's link does not fit (here is the robot): {wrong}")
             return
         before = self.follower
         self.follower = Follower(

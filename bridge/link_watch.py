@@ -8,7 +8,8 @@ import numpy as np
 
 from bridge.ring import RingReader
 from bridge.schema import Reject
-from haptics.link_codes import METHODS, LinkReason, LinkState
+from haptics.link_codes import LinkReason, LinkState
+from haptics.link_settings import misfit
 
 NOBODY_AFTER_S = 5.0
 """So long an end that connects to another one waits for it before that is told."""
@@ -104,11 +105,8 @@ class LinkWatch:
                 "when one of them has let go of its forces"
             )
         if reason == LinkReason.MISMATCH:
-            other = entered["message"]
-            return (
-                f"the ends do not fit: {_method(own)} here, {_method(other)} at the other end; `method` and impedances "
-                "of [link] must be the same"
-            )
+            # The newest message may be another one than that which did not fit.
+            return f"the [link] of the two ends do not fit: {misfit(own, entered['message']) or 'just now they do'}"
         words = {
             LinkReason.NOT_ENGAGED: "there are no forces at this end",
             LinkReason.OTHER_NOT_ENGAGED: "there are no forces at the other end",
@@ -127,14 +125,6 @@ class LinkWatch:
             self._tell(
                 "peer_refused", f"{count} refused at the peer socket: {text}", refused=count, total=total, reject=code
             )
-
-
-def _method(told: Any) -> str:
-    """Method and impedances of LINK_SETTINGS or of a PEER, in words."""
-    number = int(told["method"])
-    name = next((name for name, code in METHODS.items() if code == number), str(number))
-    linear, angular = told["impedance"]
-    return f"method {name} with {linear:g} N·s/m and {angular:g} N·m·s/rad"
 
 
 def _name(kind: Any, number: int) -> str:

@@ -20,7 +20,7 @@ from bridge import link_relay, peer_socket, schema, wire
 from bridge.config import Coupling, Link, Rates, Safety
 from bridge.publisher import DEGRADED_WORDS, STATE_FIELDS
 from haptics.link import KEEP_ALIVE
-from haptics.link_codes import METHODS, LinkReason, LinkState
+from haptics.link_codes import LAWS, METHODS, LinkReason, LinkState
 from haptics.settings import WORKSPACE_MARGIN
 from haptics.states import TRANSITIONS, EngagementState, Reason
 from haptics.tables import PEER, RECORD
@@ -303,7 +303,9 @@ def example_peer() -> bytes:
     peers["wrench"][0, 2] = -1.5
     peers["impedance"] = (8.0, 0.0078125)
     peers["wave_energy"] = 0.25
+    peers["scale"], peers["share"] = 2.0, 0.5
     peers["method"], peers["active"] = METHODS["waves"], 1
+    peers["law"], peers["mirror"] = LAWS["four-channel"], 1
     return wire.encode_peer(peers, **EXAMPLE_PEER_TIMES)
 
 
@@ -418,9 +420,13 @@ def render_document() -> str:
                 ("`wrench`", f"{schema.MAX_WRENCH:g} N, N·m"),
                 ("`wave`, `wave_energy`, `energy`", f"{schema.MAX_CARRIED:g}; the energies are not negative"),
                 ("`impedance`", f"{schema.MAX_IMPEDANCE:g}, not negative"),
+                ("`scale`, `share`", f"{schema.MAX_SCALE:g} and 1, not negative"),
                 ("`t_sent`, `t_echo`, `t_held`", f"0 to 2^{schema.MAX_TIME.bit_length() - 1} - 1"),
             ),
         ),
+        max_active=schema.MAX_ACTIVE,
+        max_law=schema.MAX_LAW,
+        max_mirror=schema.MAX_MIRROR,
         peer_messages=peer_socket.MAX_MESSAGES,
         peer_largest=peer_socket.LARGEST_MESSAGE,
         greet_ms=link_relay.GREET_NS // 1_000_000,
@@ -688,7 +694,7 @@ Axes are those of the sender's scene, lengths its device's metres, so what is to
 has the reflection and the scale, and no end must know the other's workspace map.
 
 Ranges, besides norms and finite numbers: `session` from 1 to 2^63 - 1, `seq` from 1 to 2^64 - 1, `method` a known one,
-`active` 0 to 3, and
+`active` 0 to {max_active}, `law` 0 to {max_law}, `mirror` 0 to {max_mirror}, and
 
 {peer_ranges}
 
@@ -708,6 +714,9 @@ Ranges, besides norms and finite numbers: `session` from 1 to 2^63 - 1, `seq` fr
   end must echo the `t_sent` of the newest message that counts for it, and say how long it has had it.
 * **Nothing is lost by losing messages.** Waves and energies are told as totals, so that the next message makes good
   for those that did not come. They begin at zero with the session, and the energies never fall.
+* **What does not fit does not come up.** The method is the same at both ends, and so is the mirror; with waves the
+  impedances fit; the scales multiply to 1; a leader belongs to a follower, and any other law to itself; shares are zero
+  or add up to 1. Else both ends wait with `MISMATCH`.
 * **What an end does not send is safe.** `active` other than 1, or silence for the stale time, lets the link's force
   ramp down. An end that let go because the two were too far apart says 2 until it lets go of its forces, or hears 0.
 

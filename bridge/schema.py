@@ -50,6 +50,15 @@ MAX_CARRIED = 1e9
 MAX_IMPEDANCE = 1e6
 """Largest impedance of waves, N·s/m or N·m·s/rad."""
 
+MAX_SCALE = 1e3
+"""Largest scale in a peer message."""
+
+MAX_LAW = 4
+"""Largest code of a law in a peer message."""
+
+MAX_MIRROR = 3
+"""Largest code of an axis in a peer message."""
+
 MAX_METHOD = 2
 """Largest code of a method in a peer message."""
 
@@ -131,6 +140,8 @@ PEER_FIELDS: tuple[Field, ...] = (
     Field("wave_energy", "f8", 1, "J", "what that wave has carried since the session began"),
     Field("energy", "f8", 1, "J", "what the sender's tank has handed over since the session began"),
     Field("impedance", "f8", 2, "N·s/m, N·m·s/rad", "of its waves"),
+    Field("scale", "f8", 1, "", "metres at the sender per metre at the receiver"),
+    Field("share", "f8", 1, "", "of the receiver's hand in where the sender's tool is to go"),
     Field("method", "u1", 1, "", "0 none, 1 waves, 2 tank"),
     Field(
         "active",
@@ -139,6 +150,8 @@ PEER_FIELDS: tuple[Field, ...] = (
         "",
         "0 no forces at the sender, 1 its hand is felt, 2 it was too far away, 3 it cannot be up otherwise",
     ),
+    Field("law", "u1", 1, "", "1 position-position, 2 leader and 3 follower of position-force, 4 four-channel"),
+    Field("mirror", "u1", 1, "", "axis of the reflection: 1 x, 2 y, 3 z; 0 none"),
 )
 """end of a link -> other end, message kind 3; only as a struct."""
 

@@ -34,12 +34,14 @@ from haptics.link_codes import (
     KEPT_BACK,
     LET_GO,
     LOST,
+    MISFIT,
     MISMATCH,
     NO_REASON,
     NOT_ENGAGED,
     NOT_FINITE,
     OFF,
     OTHER_NOT_ENGAGED,
+    POSITION_FORCE_FOLLOWER,
     POSITION_FORCE_LEADER,
     SILENT,
     TANK,
@@ -105,9 +107,35 @@ def reflected_turn(settings: Record, q: Quaternion) -> Quaternion:
 
 
 @inner
+def mirror_axis(settings: Record) -> int:
+    """Axis of the reflection: 1 x, 2 y, 3 z; 0: none."""
+    axis = 0
+    for k in range(3):
+        if settings.mirror[k] < 0.0:
+            axis = k + 1
+    return axis
+
+
+@inner
+def counterpart(law: int) -> int:
+    """The law of the other end that belongs to a law."""
+    if law == POSITION_FORCE_LEADER:
+        return POSITION_FORCE_FOLLOWER
+    return POSITION_FORCE_LEADER if law == POSITION_FORCE_FOLLOWER else law
+
+
+@inner
 def fits(settings: Record, message: Record) -> bool:
-    """Whether the other end means the same by what it says: method, and impedance of the waves."""
-    if message.method != settings.method:
+    """Whether the other end means the same by what it says, and the two make no energy by what they mean.
+
+    In words: :func:`haptics.link_settings.misfit`.
+    """
+    if message.method != settings.method or message.law != counterpart(settings.law):
+        return False
+    if message.mirror != mirror_axis(settings) or not abs(message.scale * settings.scale - 1.0) <= MISFIT:
+        return False
+    shared = settings.share + message.share
+    if shared != 0.0 and not abs(shared - 1.0) <= MISFIT:
         return False
     if settings.method != WAVES:
         return True
@@ -120,6 +148,7 @@ def fits(settings: Record, message: Record) -> bool:
 def finite(message: Record) -> bool:
     """Whether the message holds numbers only; decoders see to it, and nothing rests on that."""
     total = message.energy + message.wave_energy
+    total += message.scale + message.share
     for k in range(6):
         total += abs(message.twist[k]) + abs(message.wrench[k]) + abs(message.wave[k])
     for k in range(3):
@@ -267,6 +296,7 @@ def say_nothing(output: Record) -> None:
     message.t_sent = message.t_echo = message.t_held = 0
     for k in range(6):
         output.wrench[k] = message.twist[k] = message.wrench[k] = message.wave[k] = 0.0
+    for k in range(4):
         message.padding[k] = 0
     for k in range(3):
         message.position[k] = 0.0
@@ -274,7 +304,8 @@ def say_nothing(output: Record) -> None:
         message.orientation[k] = 0.0
     message.impedance[0] = message.impedance[1] = 0.0
     message.wave_energy = message.energy = 0.0
-    message.method = message.active = 0
+    message.scale = message.share = 0.0
+    message.method = message.active = message.law = message.mirror = 0
     output.energy = output.credit = output.distance = output.gain = output.shared = 0.0
     output.state = output.reason = output.send = output.padding = 0
 
@@ -362,6 +393,10 @@ def tell(settings: Record, link: Record, port: Record, output: Record) -> None:
     message.impedance[0] = settings.impedance[0]
     message.impedance[1] = settings.impedance[1]
     message.method = settings.method
+    message.law = settings.law
+    message.mirror = mirror_axis(settings)
+    message.scale = settings.scale
+    message.share = settings.share
     message.active = own_activity(link, port)
     link.quiet_ticks += 1
     output.send = 1 if worth_telling(settings, link, link.signals) or message.active != link.told_active else 0

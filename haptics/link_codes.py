@@ -25,6 +25,9 @@ LAWS = {
 ROLES = {"leader": POSITION_FORCE_LEADER, "follower": POSITION_FORCE_FOLLOWER}
 """The two ends of position-force."""
 
+MISFIT = 1e-3
+"""By how much the product of two scales, and the sum of two shares, may differ from 1: people write 0.333 and 3."""
+
 NONE = 0
 """Nothing keeps the link passive."""
 WAVES = 1
@@ -73,7 +76,7 @@ class LinkReason(IntEnum):
     APART = 4
     """The two ends were farther apart than distance_max, and neither has let go of its forces since."""
     MISMATCH = 5
-    """The ends are configured with different methods or impedances."""
+    """The ends are configured with methods, impedances, laws, scales, mirrors or shares that do not belong together."""
     NOT_FINITE = 6
     """A number of the other end, or of the link's own force, was not finite."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from haptics.link_codes import FOUR_CHANNEL, LAWS, METHODS, POSITION_FORCE_LEADER, ROLES, WAVES
+from haptics.link_codes import FOUR_CHANNEL, LAWS, METHODS, MISFIT, POSITION_FORCE_LEADER, ROLES, WAVES
 from haptics.tables import LINK_SETTINGS
 
 MIRRORS = {
@@ -109,6 +110,54 @@ def make_link(
     end["share"] = share
     _times(end, stale_after_ms, ramp_up_ms, ramp_down_ms)
     return row
+
+
+LAW_NAMES = {
+    **{code: f"law {name!r}" for name, code in LAWS.items()},
+    **{code: f"law 'position-force' as {role}" for role, code in ROLES.items()},
+}
+"""Laws, with their roles, by their numbers."""
+
+COUNTERPART = {code: code for code in LAWS.values()} | dict(zip(ROLES.values(), reversed(ROLES.values()), strict=True))
+"""The law that belongs at the other end."""
+
+_AXES = ("", "x", "y", "z")
+_METHOD_NAMES = {code: name for name, code in METHODS.items()}
+
+
+def misfit(settings: Any, message: Any) -> str:
+    """Tell what of the other end does not belong to this one, in words; "" where they fit.
+
+    settings: LINK_SETTINGS of this end; message: PEER of the other one.
+    """
+    found = []
+    method, other_method = int(settings["method"]), int(message["method"])
+    if method != other_method:
+        found.append(
+            f"method {_METHOD_NAMES[method]!r} here and {_METHOD_NAMES.get(other_method, other_method)!r} there"
+        )
+    elif method == WAVES:
+        scale = float(settings["scale"])
+        wanted = float(settings["impedance"][0]) * scale**2, float(settings["impedance"][1])
+        there = float(message["impedance"][0]), float(message["impedance"][1])
+        if any(abs(a - b) > 1e-6 * a for a, b in zip(wanted, there, strict=True)):
+            found.append(
+                f"waves of {wanted[0]:g} N·s/m, scale counted, and {wanted[1]:g} N·m·s/rad here, "
+                f"of {there[0]:g} and {there[1]:g} there"
+            )
+    law, other_law = int(settings["law"]), int(message["law"])
+    if other_law != COUNTERPART.get(law, law):
+        found.append(f"{LAW_NAMES.get(law, law)} here and {LAW_NAMES.get(other_law, other_law)} there")
+    mirror = next((k + 1 for k in range(3) if settings["mirror"][k] < 0.0), 0)
+    if mirror != message["mirror"]:
+        found.append(f"mirror {_AXES[mirror]!r} here and {_AXES[int(message['mirror'])]!r} there")
+    scale, other_scale = float(settings["scale"]), float(message["scale"])
+    if not abs(scale * other_scale - 1.0) <= MISFIT:
+        found.append(f"scale {scale:g} here and {other_scale:g} there, whose product is not 1")
+    share, other_share = float(settings["share"]), float(message["share"])
+    if share + other_share != 0.0 and not abs(share + other_share - 1.0) <= MISFIT:
+        found.append(f"share {share:g} here and {other_share:g} there, which do not add up to 1")
+    return "; ".join(found)
 
 
 def _law(law: str, role: str) -> int:

@@ -64,9 +64,13 @@ PEER = np.dtype(
         ("wave_energy", "f8"),  # J that the wave has carried since the session began
         ("energy", "f8"),  # J that its tank has handed over since the session began
         ("impedance", "f8", 2),  # of its waves, N·s/m and N·m·s/rad
+        ("scale", "f8"),  # metres at the sender per metre at the receiver
+        ("share", "f8"),  # of the receiver's hand in where the sender's tool is to go
         ("method", "u1"),  # see haptics/link.py
         ("active", "u1"),  # LET_GO, FELT, KEPT_APART or KEPT_BACK, see haptics/link_codes.py
-        ("padding", "u1", 6),
+        ("law", "u1"),  # see haptics/link_codes.py
+        ("mirror", "u1"),  # axis of the reflection: 1 x, 2 y, 3 z; 0: none
+        ("padding", "u1", 4),
     ],
     align=True,
 )

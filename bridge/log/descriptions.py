@@ -29,7 +29,11 @@ _PEER: dict[str, tuple[str, str]] = {
     "wave_energy": ("J", "what that wave has carried since the session began"),
     "energy": ("J", "what the sender's tank has handed over since the session began"),
     "impedance": ("N·s/m, N·m·s/rad", "of its waves"),
+    "scale": ("", "metres at the sender per metre at the receiver"),
+    "share": ("", "of the receiver's hand in where the sender's tool is to go"),
     "method": ("", _METHODS),
+    "law": ("", "1 position-position, 2 leader and 3 follower of position-force, 4 four-channel"),
+    "mirror": ("", "axis of the reflection: 1 x, 2 y, 3 z; 0 none"),
     "active": ("", "0 no forces at the sender, 1 its hand is felt, 2 it was too far away, 3 it cannot be up otherwise"),
 }
 

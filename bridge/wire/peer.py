@@ -17,8 +17,11 @@ from bridge.schema import (
     MAX_CARRIED,
     MAX_COORDINATE,
     MAX_IMPEDANCE,
+    MAX_LAW,
     MAX_METHOD,
+    MAX_MIRROR,
     MAX_RATE,
+    MAX_SCALE,
     MAX_TIME,
     MAX_WRENCH,
     PROTOCOL_VERSION,
@@ -32,13 +35,16 @@ from haptics.tables import PEER
 PEER_HELLO = bytes([STRUCT_MARK, PROTOCOL_VERSION, KIND_PEER_HELLO, 0, 0, 0, 0, 0])
 """The whole message of a relay that has nothing to pass on yet, so that an end learns where to send."""
 
-# Words of the message behind its header, which is one word itself; two bytes follow the last.
+# Words of the message behind its header, which is one word itself; four bytes follow the last.
 _SESSION, _SEQ, _T_SENT, _T_ECHO, _T_HELD = range(5)
 _POSITION, _ORIENTATION, _TWIST, _WRENCH, _WAVE, _WAVE_ENERGY, _ENERGY, _IMPEDANCE = 5, 8, 12, 18, 24, 30, 31, 32
-_WORD_COUNT = 34
+_SCALE, _SHARE = 34, 35
+_WORD_COUNT = 36
 _METHOD = 8 + 8 * _WORD_COUNT
 _ACTIVE = _METHOD + 1
-_LENGTH = _ACTIVE + 1
+_LAW = _ACTIVE + 1
+_MIRROR = _LAW + 1
+_LENGTH = _MIRROR + 1
 
 _WORDS = np.zeros(_WORD_COUNT, dtype=np.uint64)
 _FLOATS = _WORDS.view(np.float64)
@@ -77,7 +83,11 @@ def _fill(source, session, t_sent, t_echo, t_held, messages):
     for i in range(2):
         message.impedance[i] = told.impedance[i]
     message.method = told.method
+    message.scale = told.scale
+    message.share = told.share
     message.active = told.active
+    message.law = told.law
+    message.mirror = told.mirror
 
 
 def encode_peer(peers: np.ndarray, session: int, t_sent: int, t_echo: int = 0, t_held: int = 0) -> bytes:
@@ -130,6 +140,8 @@ def _decode(message, words, floats, peers):
         and _within(floats, _WRENCH, 6, MAX_WRENCH)
         and _within(floats, _WAVE, 8, MAX_CARRIED)
         and _within(floats, _IMPEDANCE, 2, MAX_IMPEDANCE)
+        and _within(floats, _SCALE, 1, MAX_SCALE)
+        and _within(floats, _SHARE, 1, 1.0)
     ):
         return _OUT_OF_RANGE
     if not (
@@ -137,6 +149,8 @@ def _decode(message, words, floats, peers):
         and floats[_ENERGY] >= 0.0
         and floats[_IMPEDANCE] >= 0.0
         and floats[_IMPEDANCE + 1] >= 0.0
+        and floats[_SCALE] >= 0.0
+        and floats[_SHARE] >= 0.0
     ):
         return _OUT_OF_RANGE
     square = 0.0
@@ -151,6 +165,8 @@ def _decode(message, words, floats, peers):
         if words[k] >= np.uint64(MAX_TIME):
             return _OUT_OF_RANGE
     if message[_METHOD] > MAX_METHOD or message[_ACTIVE] > MAX_ACTIVE:
+        return _OUT_OF_RANGE
+    if message[_LAW] > MAX_LAW or message[_MIRROR] > MAX_MIRROR:
         return _OUT_OF_RANGE
     peer = peers[0]
     peer.session = words[_SESSION]
@@ -172,7 +188,11 @@ def _decode(message, words, floats, peers):
         peer.impedance[i] = floats[_IMPEDANCE + i]
     peer.method = message[_METHOD]
     peer.active = message[_ACTIVE]
-    for i in range(6):
+    peer.scale = floats[_SCALE]
+    peer.share = floats[_SHARE]
+    peer.law = message[_LAW]
+    peer.mirror = message[_MIRROR]
+    for i in range(4):
         peer.padding[i] = 0
     return _GOOD
 

@@ -14,7 +14,7 @@ from bridge.exit_codes import ExitCode
 from bridge.follower import FollowLoop, FollowOptions, check_reading, find_peer
 from bridge.follower_robots import Robot, RobotError, RobotReading, SimulatedRobot, find_robot, make_robot
 from bridge.peer_socket import Peer, open_peer
-from haptics.link_codes import METHODS, LinkReason, LinkState
+from haptics.link_codes import LAWS, METHODS, LinkReason, LinkState
 from haptics.tables import LINK_SETTINGS, RECORD
 
 MS = 1_000_000
@@ -59,6 +59,7 @@ class Bench:
         self.said = self.record[0]["output"]["link"]["message"]
         self.said["orientation"][3] = 1.0
         self.said["method"], self.said["active"], self.said["impedance"] = METHODS[method], 1, impedance
+        self.said["law"], self.said["scale"] = LAWS["position-force"], 1.0 / options.scale
         self.leader = Peer(open_peer(self.context, address), self.record, settings)
         self.robot = Stub()
         self.told = []
@@ -111,6 +112,23 @@ def bench(short_base):
     yield make
     for one in made:
         one.close()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("scale", 2.0, "scale 1 here and 2 there, whose product is not 1"),
+        ("mirror", 1, "mirror '' here and 'x' there"),
+        ("share", 0.5, "share 0 here and 0.5 there, which do not add up to 1"),
+        ("law", 3, "a robot follows, and so does the hand of a daemon with role 'follower'"),
+    ],
+)
+def test_a_daemon_whose_link_does_not_fit_is_not_followed(bench, field, value, said):
+    both = bench()
+    both.said[field] = value
+    both.go(until=lambda: both.loop.ended)
+    assert both.loop.ended == (ExitCode.REFUSED, f"the daemon's link does not fit (here is the robot): {said}")
+    assert "command" not in both.robot.calls
 
 
 @pytest.mark.parametrize(("method", "scale"), [("tank", 1.0), ("waves", 2.0), ("none", 1.0)])

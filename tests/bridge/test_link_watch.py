@@ -80,11 +80,11 @@ def test_every_reason_has_words(bench, reason):
 
 
 def test_a_mismatch_names_what_each_end_has(bench):
-    found = bench.look(LinkState.WAITING, LinkReason.MISMATCH, method=TANK, impedance=(8.0, 0.02))
+    found = bench.look(LinkState.WAITING, LinkReason.MISMATCH, method=TANK, impedance=(8.0, 0.02), law=1, scale=2.0)
     ((code, text, _),) = found
     assert code == "link_mismatch"
-    assert "method waves with 5 N·s/m and 0.01 N·m·s/rad here" in text
-    assert "method tank with 8 N·s/m and 0.02 N·m·s/rad at the other end" in text
+    assert "method 'waves' here and 'tank' there; scale 1 here and 2 there, whose product is not 1" in text
+    assert "law" not in text and "mirror" not in text and "share" not in text
     assert bench.look(LinkState.WAITING, LinkReason.MISMATCH) == []
 
 

@@ -24,6 +24,8 @@ LARGEST = {
     "wave_energy": schema.MAX_CARRIED,
     "energy": schema.MAX_CARRIED,
     "impedance": schema.MAX_IMPEDANCE,
+    "scale": schema.MAX_SCALE,
+    "share": 1.0,
 }
 
 
@@ -38,7 +40,8 @@ def peers(**fields) -> np.ndarray:
     row["wave"] = (1e-3, -2e-3, 3e-3, 0.0, -0.0, 1e-9)
     row["wave_energy"], row["energy"] = 0.25, 0.125
     row["impedance"] = (10.0, 0.01)
-    row["method"], row["active"] = 1, 1
+    row["scale"], row["share"] = 2.0, 0.25
+    row["method"], row["active"], row["law"], row["mirror"] = 1, 1, 3, 2
     for name, value in fields.items():
         row[name] = value
     return row
@@ -72,14 +75,14 @@ def judged(message: bytes) -> int:
 
 def test_the_bytes_are_those_of_the_table():
     message = good()
-    assert len(message) == PEER_STRUCT.itemsize == 282
+    assert len(message) == PEER_STRUCT.itemsize == 300
     assert struct.unpack_from("<BBBBI", message) == (0xC1, schema.PROTOCOL_VERSION, schema.KIND_PEER, 0, 0)
     assert struct.unpack_from("<QQqqq", message, 8) == (SESSION, 7, 5_000, 4_000, 300)
-    assert struct.unpack_from("<29d", message, 48) == (
+    assert struct.unpack_from("<31d", message, 48) == (
         *(0.1, -0.2, 0.3, 0.0, 0.0, 0.6, 0.8, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0, -2.0, 3.0, -0.4, 0.5, -0.6),
-        *(1e-3, -2e-3, 3e-3, 0.0, -0.0, 1e-9, 0.25, 0.125, 10.0, 0.01),
+        *(1e-3, -2e-3, 3e-3, 0.0, -0.0, 1e-9, 0.25, 0.125, 10.0, 0.01, 2.0, 0.25),
     )
-    assert message[-2:] == b"\x01\x01"
+    assert message[-4:] == b"\x01\x01\x03\x02"
 
 
 def test_a_message_comes_back_with_the_times_and_the_session_it_was_stamped_with():
@@ -146,6 +149,8 @@ def test_energies_and_impedances_are_not_negative(name):
         ("t_held", "<q", (-1, 1 << 62), (0,)),
         ("method", "<B", (3, 255), (0, 1, 2)),
         ("active", "<B", (4, 255), (0, 1, 2, 3)),
+        ("law", "<B", (5, 255), (0, 1, 2, 3, 4)),
+        ("mirror", "<B", (4, 255), (0, 1, 2, 3)),
     ],
 )
 def test_whole_numbers_have_ranges(name, form, bad, fine):

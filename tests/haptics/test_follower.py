@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from haptics.follower import SETTLE, SPEED_MAX, Follower, Limited, make_follower_link, make_limits
 from haptics.hands import HELD, LIGHT, WayPoints
 from haptics.link import hear, render
-from haptics.link_codes import LinkReason, LinkState
+from haptics.link_codes import POSITION_FORCE_LEADER, LinkReason, LinkState
 from haptics.robot_models import RobotModel
 from haptics.tables import LINK, LINK_OUTPUT, PEER, PEER_INPUT, PORT
 from haptics.waves import FILTER_LEAST, OVERDRAWN
@@ -120,7 +120,8 @@ class Told:
             make_follower_link(**(gains | {"method": method} | link)), make_limits(**(limits or {}))
         )
         self.said = np.zeros(1, PEER)[0]
-        self.said["session"], self.said["active"] = 5, 1
+        self.said["session"], self.said["active"], self.said["law"] = 5, 1, POSITION_FORCE_LEADER
+        self.said["scale"] = 1.0
         self.said["orientation"][3] = 1.0
         self.said["method"], self.said["impedance"] = self.follower.settings["method"], (IMPEDANCE, 0.01)
         self.follower.robot["valid"] = self.follower.robot["engaged"] = 1

@@ -11,12 +11,17 @@ from haptics.fixtures import HALF_SPACE, make_fixture, set_fixtures
 from haptics.hands import HANDS_OFF, HELD, LIGHT, WayPoints
 from haptics.link import KEEP_ALIVE, hear, render
 from haptics.link_codes import LinkReason, LinkState
+from haptics.link_settings import misfit
 from haptics.states import CommandKind, EngagementState
 from haptics.tables import LINK, LINK_OUTPUT, LINK_SETTINGS, PEER_INPUT, PORT
 from tools.two_ends import REST, Channel, End, Pair, floor, hand_on
 
 UP, LOST, WAITING = LinkState.UP, LinkState.LOST, LinkState.WAITING
 HERE = np.zeros(3)
+
+
+LEADS, FOLLOWS = ({"law": "position-force", "role": role} for role in ("leader", "follower"))
+WAVES = {"method": "waves"}
 
 
 def still(place=HERE) -> WayPoints:
@@ -113,7 +118,8 @@ def test_the_other_end_is_reflected_and_scaled(mirror, axis):
     row["mirror"] = np.diag(reflection)
     said = peer[0]["message"]
     turn = Rotation.random(random_state=5)
-    said["session"], said["active"] = 9, 1
+    said["session"], said["active"], said["law"], said["scale"] = 9, 1, 1, 1.0 / 2.5
+    said["mirror"] = 0 if axis is None else axis + 1
     said["position"], said["orientation"] = random.normal(size=3), turn.as_quat()
     said["twist"], said["wrench"] = random.normal(size=6), random.normal(size=6)
     peer[0]["fresh"] = 1
@@ -390,6 +396,51 @@ def test_ends_that_mean_different_things_do_not_come_up(first, second):
     reasons = {int(end.output["link"]["reason"]) for end in ends}
     assert LinkReason.MISMATCH in reasons
     assert reasons <= {LinkReason.MISMATCH, LinkReason.OTHER_NOT_ENGAGED}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({"method": "tank"}, {}, "method 'tank' here and 'none' there"),
+        ({"scale": 2.0}, {}, "scale 2 here and 1 there, whose product is not 1"),
+        ({"mirror": "x"}, {}, "mirror 'x' here and '' there"),
+        ({"mirror": "x"}, {"mirror": "z"}, "mirror 'x' here and 'z' there"),
+        ({"share": 0.5}, {}, "share 0.5 here and 0 there, which do not add up to 1"),
+        ({"law": "four-channel"}, {}, "law 'four-channel' here and law 'position-position' there"),
+        (LEADS, LEADS, "law 'position-force' as leader here and law 'position-force' as leader there"),
+        (FOLLOWS, FOLLOWS, "law 'position-force' as follower here and law 'position-force' as follower there"),
+        (
+            WAVES | {"impedance": 5.0},
+            WAVES,
+            "waves of 5 N·s/m, scale counted, and 0.01 N·m·s/rad here, of 10 and 0.01 there",
+        ),
+    ],
+)
+def test_whatever_does_not_fit_is_told_and_keeps_the_link_down(first, second, said):
+    both = bare_pair(first=first, second=second)
+    both.run(700)
+    assert UP not in both.states
+    assert LinkReason.MISMATCH in both.reasons
+    assert misfit(both.ends[0].settings, both.ends[1].output["message"]) == said
+    assert misfit(both.ends[1].settings, both.ends[0].output["message"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"scale": 3.0}, {"scale": 0.3333}),
+        ({"mirror": "y"}, {"mirror": "y"}),
+        ({"share": 0.25}, {"share": 0.75}),
+        ({"share": 1.0}, {}),
+        (LEADS, FOLLOWS),
+        (WAVES | {"scale": 2.0}, WAVES | {"scale": 0.5}),
+    ],
+)
+def test_whatever_fits_comes_up(first, second):
+    both = bare_pair(first=first, second=second)
+    both.run(700)
+    assert both.states == [UP, UP]
+    assert misfit(both.ends[0].settings, both.ends[1].output["message"]) == ""
 
 
 def test_numbers_that_are_none_move_nothing():

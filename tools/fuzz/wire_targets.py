@@ -22,9 +22,12 @@ from bridge.schema import (
     MAX_CARRIED,
     MAX_COORDINATE,
     MAX_IMPEDANCE,
+    MAX_LAW,
     MAX_METHOD,
+    MAX_MIRROR,
     MAX_NESTING,
     MAX_RATE,
+    MAX_SCALE,
     MAX_TIME,
     MAX_WRENCH,
     PEER_FIELDS,
@@ -236,6 +239,7 @@ def _good_peer() -> bytes:
     peers["twist"], peers["wrench"], peers["wave"] = 0.25, -1.5, 1e-3
     peers["wave_energy"] = peers["energy"] = 0.125
     peers["impedance"], peers["method"], peers["active"] = (10.0, 0.01), 1, 1
+    peers["scale"], peers["share"], peers["law"], peers["mirror"] = 2.0, 0.25, 3, 1
     return encode_peer(peers, 12345678901234567, 1_000_000_000, 999_000_000, 400_000)
 
 
@@ -249,14 +253,18 @@ _PEER_FLOATS = {
     "wave_energy": MAX_CARRIED,
     "energy": MAX_CARRIED,
     "impedance": MAX_IMPEDANCE,
+    "scale": MAX_SCALE,
+    "share": 1.0,
 }
-_NOT_NEGATIVE = ("wave_energy", "energy", "impedance")
+_NOT_NEGATIVE = ("wave_energy", "energy", "impedance", "scale", "share")
 _PEER_WHOLE = {
     "session": ("<Q", (0, 1 << 63, (1 << 64) - 1)),
     "seq": ("<Q", (0,)),
     **dict.fromkeys(("t_sent", "t_echo", "t_held"), ("<q", (-1, MAX_TIME, (1 << 63) - 1, -(1 << 63)))),
     "method": ("<B", tuple(range(MAX_METHOD + 1, 256))),
     "active": ("<B", tuple(range(MAX_ACTIVE + 1, 256))),
+    "law": ("<B", tuple(range(MAX_LAW + 1, 256))),
+    "mirror": ("<B", tuple(range(MAX_MIRROR + 1, 256))),
 }
 _PEERS = np.zeros(1, PEER)
 _UNTOUCHED_PEER = np.zeros(1, PEER)
@@ -298,7 +306,9 @@ def _unsound_peer(peers: np.ndarray) -> str:
         return "no unit quaternion"
     times = all(0 <= row[name] < MAX_TIME for name in ("t_sent", "t_echo", "t_held"))
     whole = 0 < row["session"] < 1 << 63 and row["seq"] > 0 and times
-    return "" if whole and row["method"] <= MAX_METHOD and row["active"] <= MAX_ACTIVE else "out of range"
+    codes = row["method"] <= MAX_METHOD and row["active"] <= MAX_ACTIVE
+    codes = codes and row["law"] <= MAX_LAW and row["mirror"] <= MAX_MIRROR
+    return "" if whole and codes else "out of range"
 
 
 # -- control, state and events -----------------------------------------------------------------------------------------
