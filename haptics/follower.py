@@ -203,7 +203,7 @@ def wave_velocity(settings: Record, link: Record, port: Record, setpoint: Record
 @inner
 def leaders_velocity(settings: Record, link: Record, setpoint: Record) -> tuple[Vector, Vector]:
     """The velocity that brings the set-point to where the leader is; what foresees fades while nothing comes."""
-    ahead = max(1.0 - link.silent_ticks / KEEP_ALIVE, 0.0)
+    ahead = max(1.0 - link.silent_ticks / KEEP_ALIVE, 0.0) if link.state == UP else 0.0
     way = subtract(vector(link.other_position), vector(setpoint.position))
     turn = multiply(quaternion(link.other_orientation), conjugate(quaternion(setpoint.orientation)))
     v = add(scaled(way, 1.0 / SETTLE), scaled(vector(link.other_twist[:3]), ahead))

@@ -241,10 +241,8 @@ def put_down(link: Record, reason: int) -> None:
         link.state = LOST
     elif link.state == OFF or reason == NOT_ENGAGED:
         link.state = WAITING
+    # Wrench and twist stay as they were last, so that what is felt of them goes by the ramp.
     link.reason = reason
-    # The wrench stays as it was last, so that what is felt of it goes by the ramp.
-    for k in range(6):
-        link.other_twist[k] = 0.0
 
 
 @kernel
@@ -311,12 +309,18 @@ def say_nothing(output: Record) -> None:
 
 
 @inner
+def other_freshness(link: Record) -> float:
+    """Share of the other end's velocity that counts still: it fades within KEEP_ALIVE ticks of silence."""
+    return max(1.0 - link.silent_ticks / KEEP_ALIVE, 0.0)
+
+
+@inner
 def law_force(settings: Record, link: Record, port: Record) -> Vector:
     """Force (N, scene axes) that the law wants on the hand."""
     force = (0.0, 0.0, 0.0)
     if settings.law != POSITION_FORCE_LEADER:
         way = subtract(vector(link.other_position), vector(port.position))
-        closing = subtract(vector(link.other_twist[:3]), vector(port.twist[:3]))
+        closing = subtract(scaled(vector(link.other_twist[:3]), other_freshness(link)), vector(port.twist[:3]))
         force = add(scaled(way, settings.stiffness), scaled(closing, port.fresh * settings.damping))
     if settings.law == POSITION_FORCE_LEADER or settings.law == FOUR_CHANNEL:
         force = add(force, scaled(vector(link.other_wrench[:3]), settings.force_gain))
@@ -336,7 +340,7 @@ def law_torque(settings: Record, link: Record, port: Record) -> Vector:
         if angle > 0.0:
             stiffness = settings.rotational_stiffness
             way = scaled(way, turning_torque(stiffness, stiffness * TURN_MOST, angle) / angle)
-        closing = subtract(vector(link.other_twist[3:]), vector(port.twist[3:]))
+        closing = subtract(scaled(vector(link.other_twist[3:]), other_freshness(link)), vector(port.twist[3:]))
         torque = add(way, scaled(closing, port.fresh * settings.rotational_damping))
     if settings.law == POSITION_FORCE_LEADER or settings.law == FOUR_CHANNEL:
         torque = add(torque, scaled(vector(link.other_wrench[3:]), settings.force_gain))

@@ -318,6 +318,34 @@ def test_who_lets_go_of_the_forces_lets_go_of_the_link():
     assert both.ends[1].output["link"]["reason"] == LinkReason.OTHER_NOT_ENGAGED
 
 
+def test_a_velocity_of_the_other_end_fades_when_nothing_comes_and_goes_by_the_ramp_when_it_lets_go():
+    """The damper follows no hand that is not heard any more, and there is no step when the link is let go."""
+    both = bare_pair(damping=10.0, stale_after_ms=100.0, rotational_stiffness=0.3, rotational_damping=0.01)
+    both.run(700)
+    first, second = both.ends
+    second.port["twist"] = (0.3, 0.0, 0.0, 0.0, 0.0, 2.0)
+    both.run(2)
+    assert np.allclose(first.output["wrench"], (3.0, 0.0, 0.0, 0.0, 0.0, 0.02), atol=1e-12)
+    for way in both.ways:
+        way.cut = True
+    # What is on its way comes yet.
+    both.run(1)
+    for k in range(1, 2 * KEEP_ALIVE):
+        both.run(1)
+        left = max(1.0 - k / KEEP_ALIVE, 0.0)
+        assert np.allclose(first.output["wrench"], (3.0 * left, 0.0, 0.0, 0.0, 0.0, 0.02 * left), atol=1e-12)
+    for way in both.ways:
+        way.cut = False
+    both.run(2)
+    assert first.output["wrench"][0] == pytest.approx(3.0)
+    second.port["engaged"] = 0
+    both.run(1)
+    for k in range(1, 101):
+        both.run(1)
+        assert first.output["wrench"][0] == pytest.approx(3.0 * (1.0 - k / 100), abs=1e-9)
+    assert first.reason == LinkReason.OTHER_NOT_ENGAGED
+
+
 def test_ends_that_are_too_far_apart_are_let_go():
     both = pair(reach((0.06, 0.0, 0.0)), grips=(HELD, HELD), method="none", stiffness=20.0, distance_max=0.03)
     course = both.run(4000)
