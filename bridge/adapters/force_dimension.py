@@ -29,12 +29,14 @@ WATCHDOG_UNIT_MS = 0.125
 LOOK_S = 0.05
 """Between two looks at the status."""
 MOST_FAILURES = 20
-"""Readings in a row that fail before the device is taken for gone."""
+"""Readings, or writings, that fail without a good one in between before the device is taken for gone."""
 ENABLE_AGAIN_S = 1.0
 
 CARDS = {"DELTA3": "delta3", "OMEGA6": "omega6", "OMEGA7": "omega7", "SIGMA7": "sigma7", "LAMBDA7": "lambda7"}
 CARDS |= {"FALCON": "falcon"}
 """Beginning of the name of a device type -> card; others have none, and other limits."""
+FIGURES = "sensed, actuated, force_max, stiffness_max, damping_max, workspace_radius and frame"
+"""What a card of one's own should state, from its maker's data sheet."""
 
 CAUSES = {1: "the button", 2: "its velocity limit", 3: "its watchdog", 4: "software", 5: "the USB", 6: "its deadman"}
 """FORCEOFFCAUSE: what took forces away."""
@@ -58,6 +60,9 @@ class ForceDimension(Device):
         self._wrist = False
         self._torque = False
         self._failures = 0
+        """Readings in a row that failed."""
+        self._refused = 0
+        """Writings since the last good one that failed, although the device said that its forces are on."""
         self._look_at = 0
         self._enable_at = 0
         self._applied: Wrench = NO_WRENCH
@@ -82,7 +87,10 @@ class ForceDimension(Device):
         if self.card is None:
             self.card = next((card for start, card in CARDS.items() if name.startswith(start)), None)
         if self.card is None:
-            raise DeviceError(f"no card is known for a device of type {name}; say which with --set card=NAME")
+            raise DeviceError(
+                f"no card is known for a device of type {name}: write one with its maker's figures ({FIGURES}; see "
+                "Keys of a card in docs/devices.md), and name it with --set card=FILE.toml"
+            )
         card = load_card(self.card)
         self._wrist = bool(dhd.hasWrist(number))
         self._torque = card.renders_torque and bool(dhd.hasActiveWrist(number))
@@ -131,10 +139,18 @@ class ForceDimension(Device):
         self._applied = wrench
         torque = wrench[3:] if self._torque else (0.0, 0.0, 0.0)
         code = dhd.setForceAndTorqueAndGripperForce(wrench[:3], torque, 0.0, number)
-        if code < 0:  # above 0: TIMEGUARD or MOTOR_SATURATED, which are no failures
-            self._failures += 1
-            if self._failures > MOST_FAILURES:
-                raise DeviceError(f"the Force Dimension device takes no forces: {dhd.errorGetLastStr()}")
+        if code >= 0:  # above 0: TIMEGUARD or MOTOR_SATURATED, which are no failures
+            self._refused = 0
+            return
+        said = dhd.errorGetLastStr()
+        self._look_at = 0
+        self._look()
+        # A device that has taken forces away itself takes none, and says why. Only a good writing starts the count
+        # anew: where all fail, the watchdog takes forces away too, again and again.
+        if not self.why_off:
+            self._refused += 1
+        if self._refused > MOST_FAILURES:
+            raise DeviceError(f"the Force Dimension device takes no forces: {said}")
 
     def brake(self) -> None:
         """Forces off, electric brakes on; they come off when forces are asked for again."""

@@ -7,6 +7,7 @@ import math
 import struct
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -357,6 +358,71 @@ def test_force_dimension_is_gone_after_failures_in_a_row(sigma):
     with pytest.raises(DeviceError, match="is gone: no device found"):
         for _ in range(30):
             device.read()
+
+
+def test_force_dimension_that_takes_no_forces_is_reported_although_it_can_be_read(sigma, monkeypatch):
+    """A good writing starts the count anew, a good reading does not."""
+    device, _ = sigma
+    emulated._it().watchdog_s = 0.0
+    push = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+    def fail(times: int) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(emulated.dhd, "setForceAndTorqueAndGripperForce", lambda f, t, fg, ID=-1: -1)
+            for _ in range(times):
+                assert device.read().valid
+                device.write(push)
+
+    for _ in range(3):
+        fail(15)
+        device.write(push)
+    with pytest.raises(DeviceError, match="takes no forces: no error"):
+        fail(30)
+
+
+def test_force_dimension_that_takes_no_forces_is_reported_although_its_watchdog_acts_first(sigma, monkeypatch):
+    """Forces are asked for again each time, and each time a few more writings have failed."""
+    device, _ = sigma
+    found = emulated._it()
+    found.watchdog_s = 0.0
+    monkeypatch.setattr(emulated.dhd, "setForceAndTorqueAndGripperForce", lambda f, t, fg, ID=-1: -1)
+    with pytest.raises(DeviceError, match="takes no forces"):
+        for _ in range(10):
+            for _ in range(5):
+                device.write(NO_WRENCH)
+            found.off(emulated.WATCHDOG_CAUSE)
+            for _ in range(50):
+                device.write(NO_WRENCH)
+            assert device.why_off == "forces were taken away by its watchdog"
+            device._look_at = device._enable_at = 0
+            device.read()
+            device._look_at = 0
+            device.read()
+
+
+def test_force_dimension_whose_forces_are_off_by_itself_is_not_taken_for_gone(sigma):
+    """Writings fail while somebody holds its button down; it says so, and goes on when the button is let go."""
+    device, _ = sigma
+    found = emulated._it()
+    found.off(1)
+    for _ in range(100):
+        device.write((1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+        device.read()
+    assert device.why_off == "forces were taken away by the button"
+    emulated.enableForce(True)
+    device._look_at = 0
+    device.read()
+    device.write(NO_WRENCH)
+    assert device.why_off == "" and device._refused == 0
+
+
+def test_force_dimension_of_a_type_without_a_card_says_what_to_write_down(monkeypatch):
+    monkeypatch.setattr(emulated, "_device", None)
+    monkeypatch.setattr(emulated.dhd, "getSystemType", lambda ID=-1: SimpleNamespace(name="OMEGA3"))
+    device = ForceDimension(library="bridge.adapters.emulators.force_dimension")
+    with pytest.raises(DeviceError, match=r"type OMEGA3: write one .* force_max, .* --set card=FILE") as all:
+        device.open()
+    assert "\n" not in str(all.value)
 
 
 def test_force_dimension_takes_no_matrix_for_a_turn_that_is_none(sigma, monkeypatch):
