@@ -6,6 +6,7 @@ import json
 import math
 import struct
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -300,6 +301,66 @@ def test_inverse_passes_on_a_verse_grip():
     assert device._orientation == (0.0, 0.0, 1.0, 0.0) and device._buttons == 0b101
 
 
+@pytest.mark.parametrize(
+    ("grips", "buttons"),
+    [
+        ({"verse_grip": [{"button": True, "hall": 0, "orientation": {}}]}, 1),
+        ({"verse_grip": [{"button": False, "hall": 3}]}, 0),
+        ({"verse_grip": [{"button": 1}]}, 0),
+        ({"verse_grip": [{"button": True}], "wireless_verse_grip": [{"buttons": {"a": False, "b": True}}]}, 0b11),
+        ({"verse_grip": [{"hall": 0}]}, 0b100),  # what is left out stays
+    ],
+)
+def test_inverse_reads_the_button_of_a_grip_with_a_wire(grips, buttons):
+    """As the Simulation Channel tells it: one truth value `button`, beside those of a wireless one."""
+    device = Inverse()
+    device._id = "A"
+    device._buttons = 0b100
+    message = {kind: [{"state": state} for state in states] for kind, states in grips.items()}
+    device._take({"inverse3": [{"device_id": "A"}], **message})
+    assert device._buttons == buttons
+
+
+def inventory(**types: str | None) -> list[dict]:
+    return [{"device_id": key, "config": {} if kind is None else {"type": kind}} for key, kind in types.items()]
+
+
+def test_inverse_takes_the_card_that_a_devices_type_says():
+    """The Minverse is in the same list, and is another device."""
+    device = Inverse()
+    device._choose(inventory(A="minverse", B="inverse3", C="inverse3"))
+    assert (device._id, device.card) == ("B", "inverse3")
+    for found, kind in (
+        (inventory(A="minverse"), "minverse"),
+        (inventory(A=None), "not told"),
+        ([{"device_id": "A"}], ""),
+    ):
+        for wanted in ("", "A"):
+            with pytest.raises(
+                DeviceError, match=f"no card is known for the device A of type {kind}.*force_max.*--set card"
+            ):
+                Inverse(device=wanted)._choose(found)
+    own = Inverse(card="devices/minverse.toml")
+    own._choose(inventory(A="minverse", B="inverse3"))
+    assert (own._id, own.card) == ("A", "devices/minverse.toml")
+
+
+def test_inverse_says_of_a_state_no_younger_time_than_that_of_the_message_it_answers(service):
+    """A state that has waited here for long does not look new."""
+    url, _ = service
+    device = Inverse(url)
+    device.open()
+    try:
+        for _ in range(5):
+            asked = time.monotonic_ns()
+            device.write(NO_WRENCH)
+            time.sleep(0.1)
+            reading = device.read()
+            assert reading.t_ns is not None and asked <= reading.t_ns < asked + 50 * MS
+    finally:
+        device.close()
+
+
 # -- Force Dimension's library -----------------------------------------------------------------------------------------
 
 
@@ -321,6 +382,7 @@ def test_force_dimension_sets_the_makers_guards(sigma):
     found = emulated._it()
     assert device.card == "sigma7" and (found.max_force, found.max_torque) == (12.0, 0.2)
     assert found.watchdog_s == pytest.approx(0.02) and not found.expert
+    found.watchdog_s = 0.0  # a busy machine may hold a test up for longer
     assert (journal.rows(0, WRITTEN)["wrench"] == 0.0).all()
     device.write((3.0, 0.0, 0.0, 0.0, 0.1, 0.0))
     reading = device.read()
@@ -404,6 +466,7 @@ def test_force_dimension_whose_forces_are_off_by_itself_is_not_taken_for_gone(si
     """Writings fail while somebody holds its button down; it says so, and goes on when the button is let go."""
     device, _ = sigma
     found = emulated._it()
+    found.watchdog_s = 0.0
     found.off(1)
     for _ in range(100):
         device.write((1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
