@@ -8,6 +8,7 @@ x to the right, y towards the person, z down.
 import contextlib
 import os
 import struct
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,10 +17,32 @@ from bridge.adapters.steered import Steered
 
 FULL = 350.0
 """Counts at the stop, as most models and drivers have them; beyond counts as the stop."""
-VENDORS = {0x256F, 0x046D}
-"""3Dconnexion, and Logitech, who sold the first ones."""
-PRODUCTS = range(0xC603, 0xC660)
-"""Of theirs, those of 3D mice."""
+LOGITECH, CONNEXION = 0x046D, 0x256F
+"""Vendors: Logitech, who sold the first ones, and 3Dconnexion."""
+MODELS = {
+    **dict.fromkeys(
+        ((LOGITECH, product) for product in (0xC603, 0xC605, 0xC606, 0xC621, 0xC623, 0xC625, 0xC626, 0xC627, 0xC628)),
+        "an older one: SpaceMouse Plus to SpaceNavigator for Notebooks",
+    ),
+    (LOGITECH, 0xC629): "SpacePilot Pro",
+    (LOGITECH, 0xC62B): "SpaceMouse Pro",
+    (CONNEXION, 0xC62E): "SpaceMouse Wireless, by cable",
+    (CONNEXION, 0xC62F): "SpaceMouse Wireless, its receiver",
+    (CONNEXION, 0xC631): "SpaceMouse Pro Wireless, by cable",
+    (CONNEXION, 0xC632): "SpaceMouse Pro Wireless, its receiver",
+    (CONNEXION, 0xC633): "SpaceMouse Enterprise",
+    (CONNEXION, 0xC635): "SpaceMouse Compact",
+    (CONNEXION, 0xC636): "SpaceMouse Module",
+    (CONNEXION, 0xC638): "SpaceMouse Pro Wireless with Bluetooth, by cable",
+    (CONNEXION, 0xC63A): "SpaceMouse Wireless by Bluetooth",
+    (CONNEXION, 0xC652): "Universal Receiver, which may have other mice as well",
+}
+"""Vendor and product of those with six axes, as spacenavd knows them (src/dev.c). Under the same vendors, and among the
+same numbers, there are others: CadMouse, keyboards."""
+DESKTOP_PAGE, MULTI_AXIS = 0x01, 0x08
+"""Usage page and usage of a multi-axis controller (HID Usage Tables)."""
+USAGE_PAGE, USAGE, LONG_ITEM = 0x04, 0x08, 0xFE
+"""First byte of items in a report descriptor, without their size."""
 SYS = Path("/sys/class/hidraw")
 LONGEST_REPORT = 64
 
@@ -100,15 +123,64 @@ class SpaceMouse(Steered):
 
 
 def find(sys_class: Path = SYS) -> str:
-    """Path of the first SpaceMouse. Raises DeviceError when there is none."""
-    for entry in sorted(sys_class.glob("hidraw*")):
-        try:
-            lines = (entry / "device" / "uevent").read_text().splitlines()
-        except OSError:
-            continue
+    """Path of the first SpaceMouse. Raises DeviceError when there is none.
+
+    Of several interfaces of one device, such as a receiver's, the one that says that it is a multi-axis controller.
+    """
+    doubtful = None
+    for entry in sorted(sys_class.glob("hidraw*"), key=_place):
+        if _ids(entry) in MODELS:
+            says = _is_multi_axis(entry)
+            if says:
+                return f"/dev/{entry.name}"
+            if says is None and doubtful is None:
+                doubtful = f"/dev/{entry.name}"
+    if doubtful is not None:
+        return doubtful
+    raise DeviceError("no SpaceMouse is plugged in (none of /dev/hidraw* is one); --set path=... names another device")
+
+
+def _place(entry: Path) -> tuple[int, str]:
+    """hidraw2 comes before hidraw10."""
+    digits = entry.name.removeprefix("hidraw")
+    return (int(digits) if digits.isdecimal() else sys.maxsize, entry.name)
+
+
+def _ids(entry: Path) -> tuple[int, int] | None:
+    """Vendor and product; None where they are not told."""
+    try:
+        lines = (entry / "device" / "uevent").read_text().splitlines()
         for line in lines:
             if line.startswith("HID_ID="):
                 _, vendor, product = line.removeprefix("HID_ID=").split(":")
-                if int(vendor, 16) in VENDORS and int(product, 16) in PRODUCTS:
-                    return f"/dev/{entry.name}"
-    raise DeviceError("no SpaceMouse is plugged in (none of /dev/hidraw* is one); --set path=... names another device")
+                return int(vendor, 16), int(product, 16)
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+def _is_multi_axis(entry: Path) -> bool | None:
+    """Whether an interface's report descriptor has a multi-axis controller; None where it cannot be read."""
+    try:
+        descriptor = (entry / "device" / "report_descriptor").read_bytes()
+    except OSError:
+        return None
+    return (DESKTOP_PAGE, MULTI_AXIS) in usages(descriptor) if descriptor else None
+
+
+def usages(descriptor: bytes) -> set[tuple[int, int]]:
+    """Usage page and usage of everything in a report descriptor (Device Class Definition for HID 1.11, 6.2.2)."""
+    found, page, at = set(), 0, 0
+    while at < len(descriptor):
+        head = descriptor[at]
+        if head == LONG_ITEM:
+            at += 3 + (descriptor[at + 1] if at + 1 < len(descriptor) else 0)
+            continue
+        size = (0, 1, 2, 4)[head & 3]
+        value = int.from_bytes(descriptor[at + 1 : at + 1 + size], "little")
+        if head & 0xFC == USAGE_PAGE:
+            page = value
+        elif head & 0xFC == USAGE:
+            found.add((value >> 16, value & 0xFFFF) if size == 4 else (page, value))
+        at += 1 + size
+    return found

@@ -184,13 +184,65 @@ def test_no_report_trips_the_space_mouse(data):
     assert all(-1.0 <= value <= 1.0 for value in reports.deflection())
 
 
+MULTI_AXIS = bytes.fromhex("05 01 09 08 a1 01 a1 00 85 01 16a2fe 265e01 09 30 09 31 09 32 75 10 95 03 81 06 c0 c0")
+"""The beginning of a SpaceNavigator's report descriptor."""
+MOUSE = bytes.fromhex("05 01 09 02 a1 01 09 01 a1 00 05 09 19 01 29 08 15 00 25 01 81 02 c0 c0")
+
+
+def plug_in(folder: Path, name: str, ids: str, descriptor: bytes | None = None) -> None:
+    """A device as the kernel shows it under /sys/class/hidraw."""
+    device = folder / name / "device"
+    device.mkdir(parents=True)
+    (device / "uevent").write_text(f"DRIVER=hid-generic\nHID_ID=0003:{ids}\n")
+    if descriptor is not None:
+        (device / "report_descriptor").write_bytes(descriptor)
+
+
 def test_a_space_mouse_is_found_by_its_ids(tmp_path):
-    for name, ids in (("hidraw0", "0003:0000046D:0000C52B"), ("hidraw1", "0003:0000256F:0000C635")):
-        (tmp_path / name / "device").mkdir(parents=True)
-        (tmp_path / name / "device" / "uevent").write_text(f"DRIVER=hid-generic\nHID_ID={ids}\n")
+    plug_in(tmp_path, "hidraw0", "0000046D:0000C52B")
+    plug_in(tmp_path, "hidraw1", "0000256F:0000C635")
+    (tmp_path / "hidraw2" / "device").mkdir(parents=True)
     assert spacemouse.find(tmp_path) == "/dev/hidraw1"
     with pytest.raises(DeviceError, match="no SpaceMouse is plugged in"):
         spacemouse.find(tmp_path / "hidraw0")
+
+
+@pytest.mark.parametrize("product", ["C650", "C651", "C654", "C655", "C656", "C657", "C658", "C62C", "C641", "C664"])
+def test_a_mouse_or_keyboard_of_the_same_maker_is_no_space_mouse(tmp_path, product):
+    plug_in(tmp_path, "hidraw0", f"0000256F:0000{product}", MOUSE)
+    with pytest.raises(DeviceError, match="no SpaceMouse is plugged in"):
+        spacemouse.find(tmp_path)
+    plug_in(tmp_path, "hidraw1", "0000256F:0000C635", MULTI_AXIS)
+    assert spacemouse.find(tmp_path) == "/dev/hidraw1"
+
+
+def test_the_second_space_mouse_comes_before_the_tenth(tmp_path):
+    for name in ("hidraw10", "hidraw2"):
+        plug_in(tmp_path, name, "0000046D:0000C626", MULTI_AXIS)
+    assert spacemouse.find(tmp_path) == "/dev/hidraw2"
+
+
+def test_of_a_receivers_interfaces_the_one_with_six_axes_is_taken(tmp_path):
+    """Where descriptors cannot be read, the first one: but only if none says what it is."""
+    plug_in(tmp_path, "hidraw1", "0000256F:0000C652", MOUSE)
+    with pytest.raises(DeviceError, match="no SpaceMouse"):
+        spacemouse.find(tmp_path)
+    plug_in(tmp_path, "hidraw2", "0000256F:0000C652")
+    assert spacemouse.find(tmp_path) == "/dev/hidraw2"
+    plug_in(tmp_path, "hidraw3", "0000256F:0000C652", MULTI_AXIS)
+    assert spacemouse.find(tmp_path) == "/dev/hidraw3"
+
+
+def test_usages_of_a_report_descriptor():
+    assert spacemouse.usages(MULTI_AXIS) == {(1, 8), (1, 0x30), (1, 0x31), (1, 0x32)}
+    assert spacemouse.usages(bytes.fromhex("fe 02 00 05 01 06 00ff 0b 08000100")) == {(1, 8)}, (
+        "a long item, a long usage"
+    )
+
+
+@given(st.binary(max_size=64))
+def test_no_report_descriptor_trips_the_space_mouse(data):
+    spacemouse.usages(data)
 
 
 def event(kind: int, code: int, value: int) -> bytes:
