@@ -59,9 +59,13 @@ class DeviceCard:
     conditions: str
     """Rate and hand at which stiffness and damping limits hold."""
     force_max: float | None = None
-    """N, continuous, by norm; absent for an input device, and only there."""
+    """N, the largest force rendered, by norm; absent for an input device, and only there."""
     torque_max: float | None = None
-    """N·m, by norm; absent for a device without torque."""
+    """N·m, the largest torque rendered, by norm; absent for a device without torque."""
+    force_continuous: float | None = None
+    """N, by norm: what the motors stand for ever, where force_max is a peak."""
+    torque_continuous: float | None = None
+    """N·m, likewise."""
     stiffness_max: float | None = None
     """N/m, largest stable closed-loop stiffness under the conditions."""
     rotational_stiffness_max: float | None = None
@@ -101,6 +105,19 @@ class DeviceCard:
         """Whether the device renders nothing."""
         return self.actuated == 0
 
+    def lasting(self, force: float, torque: float, continuous: float | None = None) -> tuple[float, float]:
+        """What of a force (N) and a torque (N·m) the motors stand for ever.
+
+        ``continuous``: N, in place of the card's own figure; a torque of which the card says nothing is then taken to
+        last in the same proportion.
+        """
+        if continuous is None:
+            continuous, share = self.force_continuous, 1.0
+        else:
+            share = min(1.0, continuous / force) if force > 0.0 else 1.0
+        lasting_torque = share * torque if self.torque_continuous is None else min(torque, self.torque_continuous)
+        return force if continuous is None else min(force, continuous), lasting_torque
+
     def to_dict(self) -> dict[str, Any]:
         """Return the known entries as plain values, for a JSON or msgpack message."""
         known = {key: value for key, value in asdict(self).items() if value is not None and key != "certified"}
@@ -112,7 +129,22 @@ class DeviceCard:
 _TEXTS = {"name", "model", "source", "conditions"}
 _WHOLE = {"sensed": SENSED, "actuated": DRIVEN}
 _ROWS = {"workspace_size", "frame", "axis"}
-_DRIVEN_ONLY = ("force_max", "torque_max", "stiffness_max", "rotational_stiffness_max", "damping_max")
+_DRIVEN_ONLY = (
+    *("force_max", "torque_max", "force_continuous", "torque_continuous"),
+    *("stiffness_max", "rotational_stiffness_max", "damping_max"),
+)
+_LARGEST_SHARE = 20.0
+"""Of a peak over what lasts: one late cycle of the last line could overheat motors beyond it."""
+_LIKELY: dict[str, tuple[float, str, str]] = {
+    "force_max": (1000.0, "N", "mN"),
+    "torque_max": (100.0, "N·m", "mN·m"),
+    "workspace_radius": (5.0, "m", "mm"),
+    "workspace_size": (10.0, "m", "mm"),
+    "speed_max": (100.0, "m/s", "mm/s"),
+    "mass": (50.0, "kg", "g"),
+    "resolution": (0.01, "m", "mm"),
+}
+"""Key -> what no device that a hand holds goes beyond, in its unit, and the unit in which a larger figure likely is."""
 _MAY_BE_ZERO = {"damping_max", "viscous_friction", "coulomb_friction", "resolution"}
 
 
@@ -200,9 +232,12 @@ def _inconsistency(card: DeviceCard) -> str | None:
         return f"key 'force_max' is missing; {_wanted('force_max')} is needed, unless actuated = 0"
     if card.actuated > card.sensed:
         return f"actuated = {card.actuated} must not be above sensed = {card.sensed}: what is driven must be measured"
-    for key in ("torque_max", "rotational_stiffness_max"):
+    for key in ("torque_max", "torque_continuous", "rotational_stiffness_max"):
         if getattr(card, key) is not None and card.actuated < 5:
             return f"{key} = {getattr(card, key):g} needs actuated = 5 or 6; leave it out for a device without torque"
+    trouble = _unit_trouble(card) or _lasting_trouble(card, "force", "N") or _lasting_trouble(card, "torque", "N·m")
+    if trouble is not None:
+        return trouble
     radius, size = card.workspace_radius, card.workspace_size
     if radius is not None and size is not None and 2.0 * radius > min(size):
         return (
@@ -210,6 +245,34 @@ def _inconsistency(card: DeviceCard) -> str | None:
             f"{2.0 * radius:g} m"
         )
     return _stiffness_trouble(card)
+
+
+def _unit_trouble(card: DeviceCard) -> str | None:
+    """A figure that is in another unit, most surely."""
+    for key, (most, unit, likely) in _LIKELY.items():
+        value = getattr(card, key)
+        row = value if isinstance(value, tuple) else () if value is None else (value,)
+        if any(each > most for each in row):
+            told = list(row) if isinstance(value, tuple) else f"{value:g}"
+            return f"{key} = {told} {unit} is more than {most:g} {unit}, which no such device has: is it in {likely}?"
+    return None
+
+
+def _lasting_trouble(card: DeviceCard, kind: str, unit: str) -> str | None:
+    """A continuous force or torque that does not go with the largest one."""
+    peak, lasting = getattr(card, f"{kind}_max"), getattr(card, f"{kind}_continuous")
+    if lasting is None:
+        return None
+    said = f"{kind}_continuous = {lasting:g} {unit}"
+    if peak is None:
+        return f"{said} needs {kind}_max, the largest {kind} rendered"
+    if lasting > peak:
+        return f"{said} must not be above {kind}_max = {peak:g} {unit}, the largest {kind} rendered"
+    if peak > _LARGEST_SHARE * lasting:
+        return (
+            f"{said} is less than a twentieth of {kind}_max = {peak:g} {unit}: motors could overheat before it is kept"
+        )
+    return None
 
 
 def _stiffness_trouble(card: DeviceCard) -> str | None:
@@ -257,7 +320,13 @@ def _read(path: Path) -> DeviceCard:
         raise CardError(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise CardError(f"{path}: {error}") from None
-    return card_from_dict(values, str(path))
+    card = card_from_dict(values, str(path))
+    if card.name != path.stem:
+        raise CardError(
+            f"{path}: name = {card.name!r} is not that of its file, {path.stem!r}: adapter and daemon tell cards apart "
+            "by name, so each file needs its own"
+        )
+    return card
 
 
 def _check(where: str, key: str, value: Any) -> None:

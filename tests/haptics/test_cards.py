@@ -146,6 +146,32 @@ def test_what_is_not_known_is_absent():
         ({"actuated": 0}, "force_max = 5 needs actuated = 3 or more: with 0 the device is input only"),
         ({"actuated": 0, "force_max": None, "stiffness_max": 9}, "stiffness_max = 9 needs actuated = 3 or more"),
         ({"actuated": 0, "force_max": None, "damping_max": 1}, "damping_max = 1 needs actuated = 3 or more"),
+        ({"actuated": 0, "force_max": None, "force_continuous": 1}, "force_continuous = 1 needs actuated = 3 or more"),
+        ({"force_continuous": 0}, "force_continuous = 0 .* above 0"),
+        ({"force_continuous": 5.1}, "force_continuous = 5.1 N must not be above force_max = 5 N, the largest force"),
+        (
+            {"force_continuous": 0.24},
+            "force_continuous = 0.24 N is less than a twentieth of force_max = 5 N: .*overheat",
+        ),
+        ({"torque_continuous": 0.1}, "torque_continuous = 0.1 needs actuated = 5 or 6"),
+        (
+            {"sensed": 6, "actuated": 6, "torque_continuous": 0.1},
+            "torque_continuous = 0.1 N·m needs torque_max, the largest torque rendered",
+        ),
+        (
+            {"sensed": 6, "actuated": 6, "torque_max": 0.2, "torque_continuous": 0.3},
+            "torque_continuous = 0.3 N·m must not be above torque_max = 0.2 N·m",
+        ),
+        ({"workspace_radius": 75}, "workspace_radius = 75 m is more than 5 m, which no such device has: is it in mm"),
+        (
+            {"workspace_size": [300, 300, 200]},
+            "workspace_size = .300.0, 300.0, 200.0. m is more than 10 m.*: is it in mm",
+        ),
+        ({"speed_max": 3000}, "speed_max = 3000 m/s is more than 100 m/s, .*: is it in mm/s"),
+        ({"mass": 150}, "mass = 150 kg is more than 50 kg, .*: is it in g"),
+        ({"force_max": 3300}, "force_max = 3300 N is more than 1000 N, .*: is it in mN"),
+        ({"sensed": 6, "actuated": 6, "torque_max": 188}, "torque_max = 188 N·m is more than 100 N·m, .* in mN·m"),
+        ({"resolution": 0.03}, "resolution = 0.03 m is more than 0.01 m, .*: is it in mm"),
         ({"stiffness_max": 1000, "resolution": 0.01}, "makes 10 N of one encoder step .* more than force_max = 5 N"),
         ({"stiffness_max": 5.0, "workspace_radius": 0.1}, "reaches force_max = 5 N only after 1 m, .* in N/mm"),
         ({"stiffness_max": 1, "workspace_size": [0.3, 0.4, 1.2]}, "only after 5 m, .* workspace .1.3 m"),
@@ -167,6 +193,20 @@ def test_a_wrong_card_says_where_what_and_what_would_be_right(tmp_path, change, 
     with pytest.raises(CardError, match="here: .*" + text) as caught:
         card_from_dict(values, "here")
     assert "\n" not in str(caught.value)
+
+
+def test_what_lasts_is_the_cards_unless_it_is_given():
+    """Nothing stated: for ever, as before. Given on the command line, an unknown torque lasts in proportion."""
+    six = GOOD | {"sensed": 6, "actuated": 6, "torque_max": 0.4}
+    plain = card_from_dict(six)
+    assert plain.lasting(5.0, 0.4) == (5.0, 0.4) and plain.lasting(5.0, 0.4, 1.0) == (1.0, pytest.approx(0.08))
+    assert plain.lasting(2.5, 0.2, 9.0) == (2.5, 0.2) and plain.lasting(0.0, 0.0, 1.0) == (0.0, 0.0)
+    stated = card_from_dict(six | {"force_continuous": 1.0})
+    assert stated.lasting(5.0, 0.4) == (1.0, 0.4) and stated.lasting(0.5, 0.2) == (0.5, 0.2)
+    assert stated.lasting(5.0, 0.4, 2.0) == (2.0, pytest.approx(0.16))
+    both = card_from_dict(six | {"force_continuous": 1.0, "torque_continuous": 0.1})
+    assert both.lasting(5.0, 0.4) == (1.0, 0.1) == both.lasting(5.0, 0.4, 1.0)
+    assert card_from_dict(both.to_dict()) == both
 
 
 def test_stiffness_that_turns_more_than_half_round():
@@ -197,6 +237,13 @@ def test_cards_are_found_by_path_beside_the_configuration_and_in_the_project(tmp
         load_card("omega8")
     with pytest.raises(CardError, match="no such device card"):
         load_card("nowhere/touch.toml", tmp_path)
+
+
+def test_a_card_is_named_as_its_file(tmp_path):
+    path = tmp_path / "copy.toml"
+    path.write_text((CARD_DIRECTORY / "touch.toml").read_text())
+    with pytest.raises(CardError, match=r"copy.toml: name = 'touch' is not that of its file, 'copy': .*"):
+        load_card(path)
 
 
 def test_gains_are_capped_by_the_card():
