@@ -19,7 +19,7 @@ from bridge.scene.robots import Robot, read_robot
 from bridge.scene.sources import Source
 from bridge.start import BOUND_SHARE, Start, Trouble, overlapping
 from haptics.cards import DeviceCard, load_card
-from haptics.certified import certified_stiffness
+from haptics.certified import lowest_limit, rows_for
 from haptics.fixtures import FIXTURES, FORBIDDEN, make_fixture, set_fixtures
 from haptics.link_settings import make_link
 from haptics.pattern import PATTERNS, SMOOTH
@@ -440,16 +440,23 @@ def _fixture(given: Fixture) -> np.ndarray:
 
 
 def _beyond_certified(config: Config, card: DeviceCard, settings: np.ndarray) -> list[str]:
-    """A note where the stiffness is above what the card's rows say is stable with nobody's hand on the device."""
+    """A note where the gains are beyond what the card's rows say is stable with nobody's hand on the device."""
     stiffness, late = float(settings["stiffness"][0]), int(config.rates.clocking == "free")
-    limit = certified_stiffness(
+    damping = float(settings["damping"][0])
+    rows = rows_for(
         card.certified,
-        float(settings["damping"][0]),
         hand="none",
         delay_ticks=late,
         passivity=config.coupling.passivity,
         rate=config.rates.tick_hz,
     )
+    limit = lowest_limit(rows, damping)
+    if limit is None and rows:
+        tried = f"{min(row.damping[0] for row in rows):g} to {max(row.damping[-1] for row in rows):g} N·s/m"
+        return [
+            f"coupling damping {damping:g} N·s/m is outside of the {tried} for which the card of {card.name!r} is "
+            f"certified with no hand on the device, at {config.rates.clocking} clocking: keep it in hand"
+        ]
     if limit is None or stiffness <= limit:
         return []
     return [

@@ -137,5 +137,6 @@ def markdown(cards: Iterable[DeviceCard]) -> list[str]:
 
 
 def _lower(card: DeviceCard, hand: str, delay: int, passivity: bool) -> str:
-    limit = certified_stiffness(card.certified, DAMPING, hand=hand, delay_ticks=delay, passivity=passivity)
+    rows = [row for row in card.certified if row.by == "simulated"]
+    limit = certified_stiffness(rows, DAMPING, hand=hand, delay_ticks=delay, passivity=passivity)
     return "-" if limit is None else stiffness(limit)

@@ -64,11 +64,30 @@ def read_rows(where: str, values: Any) -> tuple[CertifiedRow, ...]:
     return tuple(rows)
 
 
-def limit_at(row: CertifiedRow, damping: float) -> float:
-    """The row's limit (N/m) at a damping (N·s/m): the smaller one of the neighbours between which it lies."""
+def limit_at(row: CertifiedRow, damping: float) -> float | None:
+    """The row's limit (N/m) at a damping (N·s/m): the smaller one of the neighbours between which it lies.
+
+    None outside of the row's dampings: nothing was tried there, and less damping may be stable to much less.
+    """
+    if not row.damping[0] <= damping <= row.damping[-1]:
+        return None
     below = [limit for at, limit in zip(row.damping, row.stiffness_limit, strict=True) if at <= damping]
     above = [limit for at, limit in zip(row.damping, row.stiffness_limit, strict=True) if at >= damping]
     return min([*below[-1:], *above[:1]])
+
+
+def rows_for(
+    rows: Iterable[CertifiedRow], *, hand: str, delay_ticks: int, passivity: bool, rate: float = 1000.0
+) -> list[CertifiedRow]:
+    """The rows that hold for that, simulated or measured, in any scene."""
+    wanted = (hand, passivity, rate, delay_ticks)
+    return [row for row in rows if (row.hand, row.passivity, row.rate, row.delay_ticks) == wanted]
+
+
+def lowest_limit(rows: Iterable[CertifiedRow], damping: float) -> float | None:
+    """The lowest limit (N/m) that any of the rows says at a damping (N·s/m); None where none says one."""
+    limits = [limit_at(row, damping) for row in rows]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def certified_stiffness(
@@ -80,12 +99,9 @@ def certified_stiffness(
     passivity: bool,
     rate: float = 1000.0,
 ) -> float | None:
-    """The lowest limit (N/m) at a damping (N·s/m) among the rows for that; None where there is none."""
-    wanted = (hand, passivity, rate, delay_ticks)
-    return min(
-        (limit_at(row, damping) for row in rows if (row.hand, row.passivity, row.rate, row.delay_ticks) == wanted),
-        default=None,
-    )
+    """The lowest limit (N/m) at a damping (N·s/m) among the rows for that; None where no row says one."""
+    for_that = rows_for(rows, hand=hand, delay_ticks=delay_ticks, passivity=passivity, rate=rate)
+    return lowest_limit(for_that, damping)
 
 
 def _row(where: str, values: Mapping[str, Any]) -> CertifiedRow:

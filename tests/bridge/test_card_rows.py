@@ -100,6 +100,12 @@ def test_published_stiffness_is_stable_in_a_hand():
             assert card.stiffness_max <= limit <= 100.0 * card.stiffness_max, card.name
 
 
+def test_the_table_of_simulated_limits_leaves_measured_ones_out():
+    card = load_card("simulated")
+    measured = CertifiedRow("measured", "held", "wall", True, 1000.0, 0, (0.0, 1.0), (5.0, 5.0))
+    assert markdown([dataclasses.replace(card, certified=(*card.certified, measured))]) == markdown([card])
+
+
 def test_the_page_has_the_table_of_the_cards():
     page = (CARD_DIRECTORY.parent.parent / "docs" / "devices.md").read_text(encoding="utf-8")
     driven = [card for card in map(load_card, card_names()) if not card.input_only]

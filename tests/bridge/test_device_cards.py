@@ -59,6 +59,13 @@ def test_stiffness_beyond_what_is_certified_with_no_hand_is_noted():
             assert any("5000 N/m is above the 1500 N/m up to which the card of 'omega6'" in note for note in notes)
 
 
+def test_damping_beyond_what_is_certified_is_noted():
+    """The virtuose6d's rows go to 1 N·s/m, and its card has no largest damping."""
+    for damping, noted in ((1.0, 0), (1.5, 1)):
+        notes = assembled("virtuose6d", f"[coupling]\nstiffness = 300.0\ndamping = {damping}").notes
+        assert sum("outside of the 0 to 1 N·s/m for which the card of 'virtuose6d'" in note for note in notes) == noted
+
+
 def test_a_virtual_sphere_lowers_the_stiffness_and_says_so():
     assembly = assembled("touch", "[coupling]\nstiffness = 400.0\nvirtual_sphere = 1.0\nsphere_radius = 0.05")
     assert assembly.settings["stiffness"][0] == assembly.settings["stiffness_max"][0] == 200.0

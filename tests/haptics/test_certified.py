@@ -77,7 +77,18 @@ def test_an_input_device_has_none():
 
 def test_a_limit_between_two_dampings_is_the_lower_one():
     row = CertifiedRow("simulated", "none", "wall", True, 1000.0, 1, (0.0, 1.0, 10.0), (891.0, 1330.0, 1000.0))
-    assert [limit_at(row, at) for at in (0.0, 0.5, 1.0, 5.0, 10.0, 20.0)] == [891, 891, 1330, 1000, 1000, 1000]
+    assert [limit_at(row, at) for at in (0.0, 0.5, 1.0, 5.0, 10.0)] == [891, 891, 1330, 1000, 1000]
+
+
+def test_a_row_says_nothing_outside_of_its_dampings():
+    """As one that was measured at a single damping."""
+    row = CertifiedRow("measured", "none", "wall", True, 1000.0, 1, (5.0,), (3000.0,))
+    assert [limit_at(row, at) for at in (0.0, 4.9, 5.0, 5.1)] == [None, None, 3000.0, None]
+    asked = {"hand": "none", "delay_ticks": 1, "passivity": True}
+    assert certified_stiffness([row], 1.0, **asked) is None
+    other = CertifiedRow("simulated", "none", "clamp", True, 1000.0, 1, (0.0, 10.0), (891.0, 4000.0))
+    assert certified_stiffness([row, other], 1.0, **asked) == 891.0 == certified_stiffness([other], 5.0, **asked)
+    assert certified_stiffness([row, other], 5.0, **asked) == 891.0
 
 
 def test_the_lowest_limit_is_that_of_the_rows_for_the_same():
