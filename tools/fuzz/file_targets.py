@@ -447,7 +447,7 @@ TARGETS = (
         "card",
         6,
         _texts(CARD_DIRECTORY / "touch.toml", CARD_DIRECTORY / "delta3.toml"),
-        from_file("card.toml", load_card),
+        from_file("touch.toml", load_card),
         (CardError,),
         lambda card: "" if _finite(vars(card)) else "not finite",
     ),
