@@ -83,17 +83,17 @@ def limits_for(
     """What the last line of a device allows: its card's, and the daemon's where that is less.
 
     ``daemons``: `limits` of its hello reply, whose slew rates are per tick. ``continuous``: N, what the motors stand
-    for ever, where that is less than the card's force. Raises ValueError.
+    for ever, in place of the card's own figure. Raises ValueError.
     """
     share = 1.0 if mode == "impedance" else WRENCH_SHARE
     force = share * min(card.force_max or 0.0, float(daemons["force_max"]))
     torque = share * min(card.torque_max or 0.0, float(daemons.get("torque_max") or 0.0))
-    lasting = force if continuous is None else min(force, continuous)
+    lasting, lasting_torque = card.lasting(force, torque, continuous)
     return Limits(
         force_peak=force,
         torque_peak=torque,
         force_continuous=lasting,
-        torque_continuous=torque * (lasting / force) if force > 0.0 else torque,
+        torque_continuous=lasting_torque,
         force_slew=float(daemons["force_slew"]) / tick_s,
         torque_slew=float(daemons.get("torque_slew") or 0.0) / tick_s,
         speed_trip=card.speed_max or SPEED_MAX,

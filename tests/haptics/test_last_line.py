@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haptics.cards import card_from_dict, load_card
 from haptics.last_line import (
     HEATED,
     LONGEST_CYCLE_S,
@@ -194,6 +195,31 @@ def test_a_peak_lasts_for_its_time_and_then_the_continuous_force_for_ever():
     assert whole * 0.005 == pytest.approx(10.0 * math.log(1.0 / (1.0 - 0.128)), abs=0.1)
     assert forces[-1] == pytest.approx(4.0, rel=1e-2) and min(forces[whole:]) >= 4.0
     assert memory.force_heat <= 16.0
+
+
+def test_the_least_lasting_force_that_a_card_may_state_can_be_kept():
+    card = load_card("touch").to_dict() | {"force_continuous": 3.3 / 20.0}
+    lasting, _ = card_from_dict(card).lasting(3.3, 0.0)
+    assert replace(LIMITS, force_peak=3.3, force_continuous=lasting).force_continuous == lasting
+
+
+@pytest.mark.parametrize(("pressed", "lasts_s"), [(3.0, 0.7), (1.5, 3.5)])
+def test_heat_takes_a_cards_peak_away_bit_by_bit(pressed, lasts_s):
+    """By what a card says: what is pressed lasts for a while, then falls to what lasts, in no step."""
+    card = card_from_dict(load_card("touch").to_dict() | {"force_continuous": 0.88})
+    lasting, _ = card.lasting(card.force_max, 0.0)
+    limits = replace(LIMITS, force_peak=card.force_max, force_continuous=lasting, force_slew=1e6)
+    memory, t, before, told_at = Memory(t_ns=0, gain=1.0, force=(pressed, 0.0, 0.0)), 0, pressed, None
+    while t < 60e9:
+        t += MS
+        memory, applied = step(limits, memory, t, Wanted((pressed, 0.0, 0.0, 0.0, 0.0, 0.0), 0, 1, 0.0))
+        now = applied.wrench[0]
+        assert 0.0 <= before - now <= 0.015 * pressed
+        if now < pressed and told_at is None:
+            told_at = t
+            assert applied.limited & HEATED and t > lasts_s * 1e9
+        before = now
+    assert told_at is not None and now == pytest.approx(0.88, rel=1e-6)
 
 
 @pytest.mark.parametrize(
