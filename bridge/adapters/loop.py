@@ -24,7 +24,19 @@ from bridge.ending import asked_to_end
 from bridge.exit_codes import ExitCode
 from bridge.realtime import Waiter, set_timer_slack
 from haptics.cards import DeviceCard, card_from_dict, load_card
-from haptics.last_line import NO_WRENCH, Applied, ForcesOff, Limits, Memory, Wanted, Wrench, reset, step
+from haptics.last_line import (
+    HEATED,
+    NO_WRENCH,
+    SATURATED,
+    Applied,
+    ForcesOff,
+    Limits,
+    Memory,
+    Wanted,
+    Wrench,
+    reset,
+    step,
+)
 from haptics.states import EngagementState
 
 MODES = ("impedance", "wrench")
@@ -161,6 +173,7 @@ class Adapter:
         self._unusable = ""
         """What is wrong with the newest reading, if anything."""
         self._buttons = 0
+        self._warm = False
         self._calm_at = 0
         self._look_at = 0
         self._backoff = BACKOFF_S[0]
@@ -377,10 +390,21 @@ class Adapter:
         self._write(self.applied.wrench)
         if self.memory.tripped:
             self._tripped(now, speed, already)
+        self._warmed()
         if self.applied.off != self._was_off:
             self._was_off = self.applied.off
             if self.applied.off not in (ForcesOff.NONE, ForcesOff.NOT_ASKED):
                 self._say(f"forces off: {self.applied.off.name}{self._why_off()}")
+
+    def _warmed(self) -> None:
+        """Say once that the motors' heat takes force away."""
+        limited = self.applied.limited
+        if not limited & HEATED:
+            self._warm = False
+        elif limited & SATURATED and not self._warm and self._limits is not None:
+            self._warm = True
+            lasting = self._limits.force_continuous
+            self._say(f"the motors are warm: forces fall to {lasting:g} N, which they stand for ever")
 
     def _why_off(self) -> str:
         """What more there is to say of a device that cannot be used, in brackets."""
@@ -465,7 +489,7 @@ def run_adapter(
     ``daemon``: see :func:`bridge.client.find_endpoints`; waited for, and looked for again whenever it is lost.
     ``mode``: ``impedance`` closes the spring of a render at the device's rate, ``wrench`` applies its wrench, up to
     half the force. ``reanchor``: take hold where the tool is, by moving the map; else the device has to come near it.
-    ``continuous``: N, what the motors stand for ever where that is less than the card's force, which then is a peak.
+    ``continuous``: N, what the motors stand for ever, in place of the card's own figure; its force then is a peak.
     ``say`` gets a sentence at each change. Raises DeviceError when the device cannot be opened, ValueError.
     """
     asked = stop if stop is not None else threading.Event()

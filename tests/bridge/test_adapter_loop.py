@@ -747,6 +747,14 @@ def test_limits_are_the_cards_and_the_daemons_where_those_are_less():
         assert found.force_continuous == found.force_peak and found.torque_continuous == found.torque_peak
 
 
+def test_motors_that_are_warm_are_told_once(monkeypatch):
+    rig = Rig(monkeypatch, continuous=1.0)
+    rig.push(3.0)
+    rig.run(5000)
+    assert rig.felt()[0] == pytest.approx(1.0, abs=1e-3)
+    assert rig.said.count("the motors are warm: forces fall to 1 N, which they stand for ever") == 1
+
+
 @pytest.mark.parametrize("closes", [True, False])
 def test_a_fault_in_the_devices_own_code_leaves_it_with_no_force(monkeypatch, closes):
     """Whatever `read` raises that is no DeviceError: zero is written, the device closed, the lease goes back."""
