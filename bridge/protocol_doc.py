@@ -19,8 +19,8 @@ import haptics.states
 from bridge import link_relay, peer_socket, schema, wire
 from bridge.config import Coupling, Link, Rates, Safety
 from bridge.publisher import DEGRADED_WORDS, STATE_FIELDS
-from haptics.link import KEEP_ALIVE
 from haptics.link_codes import LAWS, METHODS, LinkReason, LinkState
+from haptics.link_settings import KEEP_ALIVE_MS
 from haptics.settings import WORKSPACE_MARGIN
 from haptics.states import TRANSITIONS, EngagementState, Reason
 from haptics.tables import PEER, RECORD
@@ -430,7 +430,7 @@ def render_document() -> str:
         peer_messages=peer_socket.MAX_MESSAGES,
         peer_largest=peer_socket.LARGEST_MESSAGE,
         greet_ms=link_relay.GREET_NS // 1_000_000,
-        keep_alive=KEEP_ALIVE,
+        keep_alive=f"{KEEP_ALIVE_MS:g}",
         link_stale=f"{Link().stale_after_ms:g}",
         link_states=code_table(haptics.link_codes, "LinkState", ((s.name, s.value) for s in LinkState)),
         link_reasons=code_table(haptics.link_codes, "LinkReason", ((r.name, r.value) for r in LinkReason)),
@@ -709,7 +709,7 @@ Ranges, besides norms and finite numbers: `session` from 1 to 2^63 - 1, `seq` fr
   from which nothing comes.
 * **Sending never waits.** Where the other end does not take a message it is dropped, counted (`dropped`), and leaves a
   gap in `seq`, which the other end counts as lost.
-* **Few messages.** With a dead-band an end says nothing while nothing changes, but every {keep_alive} ticks.
+* **Few messages.** With a dead-band an end says nothing while nothing changes, but every {keep_alive} ms.
 * **Way there and back.** `now - t_echo - t_held` at the arrival of a message, on one clock: clocks need not agree. An
   end must echo the `t_sent` of the newest message that counts for it, and say how long it has had it.
 * **Nothing is lost by losing messages.** Waves and energies are told as totals, so that the next message makes good

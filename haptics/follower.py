@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from haptics.link import KEEP_ALIVE, hear, report, tell
+from haptics.link import hear, other_freshness, report, tell
 from haptics.link_codes import NONE, TANK, UP, WAVES
 from haptics.link_settings import LARGEST, make_link
 from haptics.tables import LINK, LINK_OUTPUT, PEER_INPUT, PORT, SETTINGS, Record
@@ -203,7 +203,7 @@ def wave_velocity(settings: Record, link: Record, port: Record, setpoint: Record
 @inner
 def leaders_velocity(settings: Record, link: Record, setpoint: Record) -> tuple[Vector, Vector]:
     """The velocity that brings the set-point to where the leader is; what foresees fades while nothing comes."""
-    ahead = max(1.0 - link.silent_ticks / KEEP_ALIVE, 0.0) if link.state == UP else 0.0
+    ahead = other_freshness(settings, link) if link.state == UP else 0.0
     way = subtract(vector(link.other_position), vector(setpoint.position))
     turn = multiply(quaternion(link.other_orientation), conjugate(quaternion(setpoint.orientation)))
     v = add(scaled(way, 1.0 / SETTLE), scaled(vector(link.other_twist[:3]), ahead))

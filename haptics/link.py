@@ -20,7 +20,7 @@ It comes up again with a new offset, and only while each end says that it could 
 with the age of the sample, as elsewhere.
 
 With a dead-band d an end says nothing while its signals are within the share d of what it said last (Weber's law;
-Hinterseer and others 2008), but every KEEP_ALIVE ticks.
+Hinterseer and others 2008), but every 20 ms (``keep_alive_ticks``).
 """
 
 import math
@@ -70,9 +70,6 @@ from rtcore.spatial import (
     subtract,
     vector,
 )
-
-KEEP_ALIVE = 20
-"""Ticks: an end that stays within the dead-band says something so often all the same."""
 
 FLOORS = (1e-3, 1e-2, 0.02, 1e-3)
 """m/s, rad/s, N, N·m (of a wave: sqrt(W)): changes below this are never felt, however small the signal."""
@@ -270,7 +267,7 @@ def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
                 hear_tank(link, message.energy)
         offset_other(settings, link)
         if settings.dead_band > 0.0:
-            ahead = min(link.silent_ticks, KEEP_ALIVE) * settings.dt
+            ahead = min(link.silent_ticks, settings.keep_alive_ticks) * settings.dt
             way = scaled(vector(link.other_twist[:3]), ahead)
             put_vector(link.other_position, add(vector(link.other_position), way))
         if length(subtract(vector(link.other_position), vector(port.position))) > settings.distance_max:
@@ -309,9 +306,9 @@ def say_nothing(output: Record) -> None:
 
 
 @inner
-def other_freshness(link: Record) -> float:
-    """Share of the other end's velocity that counts still: it fades within KEEP_ALIVE ticks of silence."""
-    return max(1.0 - link.silent_ticks / KEEP_ALIVE, 0.0)
+def other_freshness(settings: Record, link: Record) -> float:
+    """Share of the other end's velocity that counts still: it fades within ``keep_alive_ticks`` of silence."""
+    return max(1.0 - link.silent_ticks / max(settings.keep_alive_ticks, 1), 0.0)
 
 
 @inner
@@ -320,7 +317,9 @@ def law_force(settings: Record, link: Record, port: Record) -> Vector:
     force = (0.0, 0.0, 0.0)
     if settings.law != POSITION_FORCE_LEADER:
         way = subtract(vector(link.other_position), vector(port.position))
-        closing = subtract(scaled(vector(link.other_twist[:3]), other_freshness(link)), vector(port.twist[:3]))
+        closing = subtract(
+            scaled(vector(link.other_twist[:3]), other_freshness(settings, link)), vector(port.twist[:3])
+        )
         force = add(scaled(way, settings.stiffness), scaled(closing, port.fresh * settings.damping))
     if settings.law == POSITION_FORCE_LEADER or settings.law == FOUR_CHANNEL:
         force = add(force, scaled(vector(link.other_wrench[:3]), settings.force_gain))
@@ -340,7 +339,9 @@ def law_torque(settings: Record, link: Record, port: Record) -> Vector:
         if angle > 0.0:
             stiffness = settings.rotational_stiffness
             way = scaled(way, turning_torque(stiffness, stiffness * TURN_MOST, angle) / angle)
-        closing = subtract(scaled(vector(link.other_twist[3:]), other_freshness(link)), vector(port.twist[3:]))
+        closing = subtract(
+            scaled(vector(link.other_twist[3:]), other_freshness(settings, link)), vector(port.twist[3:])
+        )
         torque = add(way, scaled(closing, port.fresh * settings.rotational_damping))
     if settings.law == POSITION_FORCE_LEADER or settings.law == FOUR_CHANNEL:
         torque = add(torque, scaled(vector(link.other_wrench[3:]), settings.force_gain))
@@ -356,7 +357,7 @@ def differs(now: Vector, then: Vector, dead_band: float, floor: float) -> bool:
 @inner
 def worth_telling(settings: Record, link: Record, signals: Record) -> bool:
     """Whether any of the signals, (12,) by threes, is not what it was when they were told; keeps them if so."""
-    if settings.dead_band > 0.0 and link.quiet_ticks < KEEP_ALIVE:
+    if settings.dead_band > 0.0 and link.quiet_ticks < settings.keep_alive_ticks:
         changed = False
         for k in range(0, 12, 3):
             floor = FLOORS[0] if k == 0 else FLOORS[1] if k == 3 else FLOORS[2] if k == 6 else FLOORS[3]

@@ -31,6 +31,9 @@ ROTATIONAL_IMPEDANCE = 0.01
 TANK_SHARE = 0.25
 """Of the device's largest damping, that may fill a tank unless said otherwise."""
 
+KEEP_ALIVE_MS = 20.0
+"""An end that stays within the dead-band says something so often all the same; what is heard of velocities fades so."""
+
 MAX_ALIGN_SPEED = 1.0
 MAX_DEAD_BAND = 0.5
 MAX_TANK = 10.0
@@ -240,6 +243,12 @@ def _largest_turning_damping(device: np.void) -> float:
 def _times(end: np.void, stale_after_ms: float, ramp_up_ms: float, ramp_down_ms: float) -> None:
     period_ms = 1e3 * float(end["dt"])
     _between("stale_after_ms", stale_after_ms, 2.0 * period_ms, 6e4, "ms")
+    if end["dead_band"] > 0.0 and stale_after_ms < 3.0 * KEEP_ALIVE_MS:
+        raise ValueError(
+            f"stale_after_ms = {stale_after_ms:g} must be at least {3.0 * KEEP_ALIVE_MS:g} ms with a dead_band: "
+            f"within it an end says something every {KEEP_ALIVE_MS:g} ms only"
+        )
+    end["keep_alive_ticks"] = max(1, round(KEEP_ALIVE_MS / period_ms))
     end["stale_after_ns"] = round(stale_after_ms * 1e6)
     for name, value in (("ramp_up", ramp_up_ms), ("ramp_down", ramp_down_ms)):
         _positive(f"{name}_ms", value, 3.6e6, "ms")

@@ -137,7 +137,7 @@ LINK_SETTINGS = np.dtype(
         ("on", "i4"),  # 0: no link
         ("law", "i4"),  # see haptics/link.py
         ("method", "i4"),
-        ("padding", "i4"),
+        ("keep_alive_ticks", "i4"),  # between two messages within the dead-band, at most
     ],
     align=True,
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from link_rig import bare_pair
+from link_rig import BareEnd, bare_pair
 from scipy.spatial.transform import Rotation
 
 from haptics.fixtures import HALF_SPACE, make_fixture, set_fixtures
 from haptics.hands import HANDS_OFF, HELD, LIGHT, WayPoints
-from haptics.link import KEEP_ALIVE, hear, render
+from haptics.link import hear, render
 from haptics.link_codes import LinkReason, LinkState
 from haptics.link_settings import misfit
 from haptics.states import CommandKind, EngagementState
@@ -18,6 +18,8 @@ from tools.two_ends import REST, Channel, End, Pair, floor, hand_on
 
 UP, LOST, WAITING = LinkState.UP, LinkState.LOST, LinkState.WAITING
 HERE = np.zeros(3)
+KEEP_ALIVE = 20
+"""Ticks of a millisecond."""
 
 
 LEADS, FOLLOWS = ({"law": "position-force", "role": role} for role in ("leader", "follower"))
@@ -497,6 +499,13 @@ def test_a_dead_band_saves_messages_and_is_hardly_felt(method):
     # Waves wait for the next message, KEEP_ALIVE ticks at most, and the line is softer by so much delay.
     later = KEEP_ALIVE * 1e-3 / 10.0 * np.abs(whole.force[-1, 0, 0]) if method == "waves" else 1e-3
     assert abs(fewer.position[-1, 0, 0] - whole.position[-1, 0, 0]) < later
+
+
+@pytest.mark.parametrize("tick_hz", [500.0, 1000.0, 2000.0])
+def test_an_end_at_rest_says_something_every_20_ms_whatever_its_rate(tick_hz):
+    end = BareEnd(1, tick_hz, dead_band=0.1)
+    said = [k for k in range(1, round(tick_hz) + 1) if end.go(round(k * 1e9 / tick_hz), None) is not None]
+    assert set(np.diff(said)) == {round(0.02 * tick_hz)}
 
 
 # ----------------------------------------------------------------------------------------------------- passive

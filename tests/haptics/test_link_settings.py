@@ -114,6 +114,7 @@ def test_ticks_are_those_of_the_daemon():
         ({"dead_band": 0.6}, "dead_band = 0.6 must be from 0 to 0.5"),
         ({"share": 1.1}, "share = 1.1 must be from 0 to 1"),
         ({"stale_after_ms": 1.0}, "stale_after_ms = 1.0 must be from 2"),
+        ({"stale_after_ms": 59.0, "dead_band": 0.1}, "stale_after_ms = 59 must be at least 60 ms with a dead_band"),
         ({"ramp_up_ms": 0.0}, "ramp_up_ms = 0.0 must be above 0"),
         ({"ramp_down_ms": math.inf}, "ramp_down_ms = inf"),
     ],
