@@ -3,7 +3,8 @@
 A stylus that hits something hard vibrates above what a spring can show at the rate of a tick; a burst in the direction
 of the normal, as strong as the hit was fast, brings that back (Okamura, Dennerlein and Howe 1998; Kuchenbecker, Fiene
 and Niemeyer 2006). One sounds at a time, a stronger one in place of a weaker one. Being a force like others it is
-ramped, slew-limited and saturated with them, and at most SHARE of the device's force.
+ramped, slew-limited and saturated with them, and at most SHARE of the device's force. It ends where their ramp does:
+what comes after that, another owner or forces that come back, does not feel it.
 """
 
 import math
@@ -45,6 +46,12 @@ def begin(settings: Record, touch: Record, amplitude: Vector, frequency: float, 
     touch.burst_size = 1.0
     touch.burst_tick = 0
     touch.burst_ticks = max(1, int(min(lasts_s, LONGEST_S) / settings.dt))
+
+
+@inner
+def end(touch: Record) -> None:
+    """No burst sounds any more."""
+    touch.burst_ticks = 0
 
 
 @kernel

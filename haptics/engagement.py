@@ -11,7 +11,7 @@ per tick; conditions that call for another one persist and are met in the next.
 Samples are judged in :mod:`haptics.samples`, commands carried out in :mod:`haptics.commands`.
 """
 
-from haptics import workspace
+from haptics import bursts, workspace
 from haptics.codes import (
     ACTIVE,
     ARMED,
@@ -185,6 +185,7 @@ def finish_release(
     """The forces are off: go where the ramp was to lead."""
     touch.frozen = 0
     touch.gain_step = 0.0
+    bursts.end(touch)
     if touch.heir != NOBODY and touch.stopping == 0:
         begin_lease(settings, touch, touch.heir)
         touch.reanchor = AT_ONCE

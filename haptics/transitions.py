@@ -5,7 +5,7 @@ They are shared by commands (:mod:`haptics.commands`) and by what happens unaske
 
 import numpy as np
 
-from haptics import passivity, velocity
+from haptics import bursts, passivity, velocity
 from haptics.codes import ACTIVE, ARMED, ENGAGING, FAULT, HOLD, NOBODY, RELEASING
 from haptics.tables import Record
 from rtcore.kernels import inner, kernel
@@ -73,7 +73,7 @@ def force_release(settings: Record, touch: Record, output: Record, after: int, r
 
 @inner
 def drop_owner(touch: Record) -> None:
-    """Nobody holds the device any more; the tool stays where it is."""
+    """Nobody holds the device any more, and nothing that was asked for is left; the tool stays where it is."""
     touch.owner = NOBODY
     touch.last_seq = NOBODY
     touch.lease_left = 0
@@ -84,6 +84,7 @@ def drop_owner(touch: Record) -> None:
     touch.reanchor = 0
     touch.rejected = NOBODY
     touch.unusable_ticks = 0
+    bursts.end(touch)
     velocity.forget(touch)
 
 

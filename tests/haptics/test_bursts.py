@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from haptics_rig import REST, Rig, plane_model
+from haptics_rig import OWNER, REST, Rig, plane_model
 
 from haptics.bursts import SHARE
-from haptics.states import CommandKind, Reason
+from haptics.states import CommandKind, EngagementState, Reason
 from haptics.surfaces import make_surface, put_surface
 from haptics.touch import make_touch
 
@@ -96,6 +96,45 @@ def test_it_ends_with_the_forces():
     heard = np.linalg.norm(listen(rig, 150), axis=1)
     assert np.all(heard[1:] <= heard[:-1] + 1e-12)
     assert not heard[110:].any()
+
+
+@pytest.mark.parametrize("how", ["stop", "release", "hand over", "clutch"])
+def test_nobody_feels_a_burst_of_before_the_forces_went_off(how):
+    """Five seconds of it, ended after some ticks; whoever has forces again in the air feels none."""
+    rig = engaged()
+    assert rig.command(CommandKind.VIBRATE, 3.0, 180.0, 5.0, 0.0, *UP) == Reason.NONE
+    rig.run(10)
+    owner = OWNER
+    if how == "stop":
+        rig.command(CommandKind.STOP)
+        while rig.status != EngagementState.FAULT:
+            rig.send()
+        rig.command(CommandKind.RESET)
+        rig.command(CommandKind.ARM, 1)
+    elif how == "release":
+        rig.command(CommandKind.RELEASE)
+        while rig.status != EngagementState.IDLE:
+            rig.send()
+        owner = 99
+        rig.command(CommandKind.LEASE, session=owner)
+        rig.send(session=owner)
+        rig.put(CommandKind.ARM, 1, session=owner)
+    elif how == "hand over":
+        owner = 99
+        rig.command(CommandKind.HAND_OVER, 0, owner)
+        while rig.status != EngagementState.ARMED:
+            rig.send()
+    else:
+        rig.command(CommandKind.CLUTCH, 1)
+        while rig.status != EngagementState.IDLE:
+            rig.send()
+        rig.command(CommandKind.CLUTCH, 0)
+    heard = []
+    for _ in range(40):
+        rig.send(session=owner)
+        heard.append(rig.wrench[:3])
+    assert rig.status == EngagementState.ACTIVE and int(rig.row["owner"]) == owner
+    assert not np.any(heard)
 
 
 @pytest.mark.parametrize("speed", [0.02, 0.1])
