@@ -37,7 +37,7 @@ def add_effects(model: Model, state: State, settings: Record, touch: Record, out
     hand = scaled(image_velocity(settings, touch), fresh / touch.scale)
     spring = damper = moment = damping = (0.0, 0.0, 0.0)
     if settings.region_count > 0 and touch.has_pose != 0:
-        spring, damper = regions_force(settings, vector(touch.image_tip), hand)
+        spring, damper = regions_force(settings, touch, vector(touch.image_tip), hand)
     if settings.fixture_count > 0 and touch.has_pose != 0:
         spring = add(spring, fixtures_force(settings, touch, vector(touch.image_tip)))
     if settings.surface_count > 0:

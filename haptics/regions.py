@@ -7,6 +7,10 @@ A region is everything within its reach R of a core, a point or a segment. With 
     VISCOUS    -b v, fading from three quarters of the reach to nothing at its end
 
 The place that counts is where the device wants the tip, so that a magnet is felt through a wall as the spring is.
+
+A map that is made larger while the daemon runs would make a magnet as many times stiffer at the device; the pull is
+lowered by as much, so that its core stays within what was checked when it was configured. It falls with the rate of the
+samples too, as the coupling's stiffness does. Both are factors of the potential.
 """
 
 import math
@@ -107,8 +111,8 @@ def region_force(region: Record, place: Vector, hand: Vector) -> Vector:
 
 
 @kernel
-def regions_force(settings: Record, place: Vector, hand: Vector) -> tuple[Vector, Vector]:
-    """Of all regions: what magnets pull, and how far what is viscous resists."""
+def regions_force(settings: Record, touch: Record, place: Vector, hand: Vector) -> tuple[Vector, Vector]:
+    """Of all regions: what magnets pull, and how far what is viscous resists (scene axes, N)."""
     pull = drag = (0.0, 0.0, 0.0)
     for k in range(settings.region_count):
         region = settings.regions[k]
@@ -117,4 +121,4 @@ def regions_force(settings: Record, place: Vector, hand: Vector) -> tuple[Vector
             pull = add(pull, force)
         else:
             drag = add(drag, force)
-    return pull, drag
+    return scaled(pull, min(1.0, settings.scale / touch.scale) * touch.rate_share), drag

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haptics.regions import MAGNET, MAGNET_SHARE, STEEPEST, VISCOUS, make_region, region_force, set_regions
+from haptics.states import CommandKind, Reason
 from haptics.tables import REGION
+from haptics.touch import make_touch
 
 places = st.tuples(*[st.floats(-0.05, 0.05)] * 3)
 AT_REST = (0.0, 0.0, 0.0)
@@ -79,6 +81,46 @@ def test_a_hand_is_held_by_a_magnet_in_the_air():
     rig.glide((0.0, 0.0, 0.071))
     rig.run(20)
     assert not rig.wrench.any()
+
+
+def magnet_at_its_limit() -> Rig:
+    """In the middle of the stiffest magnet that is taken, damped by nothing, not engaged yet."""
+    options = {"stiffness": 100.0, "damping": 0.0, "ramp_up_ms": 5.0, "hold_after_ms": 30.0, "stale_after_ms": 60.0}
+    rig = Rig(None, start=(0.0, 0.0, 0.1), **options)
+    largest = MAGNET_SHARE * rig.chosen["stiffness_max"] * 0.05 / STEEPEST
+    set_regions(rig.settings, [make_region(MAGNET, (0.0, 0.0, 0.1), 0.05, largest * (1 - 1e-9))])
+    rig.touch = make_touch(rig.settings)
+    return rig
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0])
+def test_its_core_is_no_stiffer_at_another_scale(scale):
+    """Force by way of the device, 1e-5 m off the core: within what was allowed, the less in a smaller map."""
+    rig = magnet_at_its_limit()
+    assert rig.command(CommandKind.LEASE) == Reason.NONE
+    rig.send((0.0, 0.0, 0.1))
+    assert rig.command(CommandKind.SET_SCALE, scale) == Reason.NONE
+    assert rig.command(CommandKind.ARM, 1) == Reason.NONE
+    rig.run(20)
+    assert rig.output["effects"][:3] == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
+    rig.send((1e-5, 0.0, 0.1))
+    stiffness = -rig.output["effects"][0] / 1e-5
+    allowed = MAGNET_SHARE * rig.chosen["stiffness_max"]
+    # So near it is as stiff as on the core but for (1 - u)^2, u = 1e-5 scale / 0.05.
+    assert stiffness == pytest.approx(allowed * min(1.0, scale) * (1.0 - 2e-4 * scale) ** 2, rel=1e-6)
+
+
+def test_it_weakens_with_slow_samples_as_the_spring_does():
+    rig = magnet_at_its_limit()
+    rig.activate((0.0, 0.0, 0.1))
+    for _ in range(40):
+        rig.send((0.0, 0.0, 0.1))
+        rig.silence(9)
+    rig.send((1e-5, 0.0, 0.1))
+    share = rig.output["rate_share"]
+    assert share == pytest.approx(0.1, rel=1e-6)
+    allowed = MAGNET_SHARE * rig.chosen["stiffness_max"]
+    assert -rig.output["effects"][0] / 1e-5 == pytest.approx(share * allowed, rel=1e-3)
 
 
 def test_only_what_the_device_can_render_is_taken():
