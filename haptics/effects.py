@@ -44,12 +44,15 @@ def add_effects(model: Model, state: State, settings: Record, touch: Record, out
         count_untouched(settings, touch)
         world, proxy = model.world[0], state.proxy[0]
         at = tool_position(world, proxy)
+        deep = 0.0
+        for k in range(output.report.contact_count):
+            deep += depth(output.report.contacts[k])
         for k in range(output.report.contact_count):
             contact = output.report.contacts[k]
             surface_id = model.bodies[contact.body_id].surface_id
             if surface_id <= 0:
                 continue
-            pushed, damped = touched(state, settings, touch, contact, surface_id, hand)
+            pushed, damped = touched(state, settings, touch, contact, surface_id, hand, deep)
             # What a sphere tip feels acts in its centre, as the coupling's force does.
             where = vector(contact.point) if world.tool_mesh_id >= 0 else vector(proxy.position)
             arm = scaled(subtract(where, at), 1.0 / touch.scale)
@@ -81,6 +84,12 @@ def put(
 
 
 @inner
+def depth(contact: Record) -> float:
+    """How far a contact pushes the tool along its normal (scene, m); 0 where it does not."""
+    return max(dot(vector(contact.displacement), vector(contact.normal)), 0.0)
+
+
+@inner
 def count_untouched(settings: Record, touch: Record) -> None:
     """One more tick without a touch, for every surface; who is touched now is set back."""
     for k in range(settings.surface_count):
@@ -89,12 +98,15 @@ def count_untouched(settings: Record, touch: Record) -> None:
 
 @inner
 def touched(
-    state: State, settings: Record, touch: Record, contact: Record, surface_id: int, hand: Vector
+    state: State, settings: Record, touch: Record, contact: Record, surface_id: int, hand: Vector, deep: float
 ) -> tuple[Vector, Vector]:
-    """Forces of one contact's surface, by place and by velocity (scene axes, N); where it is hit a burst begins."""
+    """Forces of one contact's surface, by place and by velocity (scene axes, N); where it is hit a burst begins.
+
+    deep: the depths of all contacts together (scene, m).
+    """
     surface = settings.surfaces[surface_id - 1]
     normal = vector(contact.normal)
-    if dot(vector(contact.displacement), normal) <= 0.0:
+    if depth(contact) <= 0.0:
         return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     if touch.untouched[surface_id - 1] * settings.dt * 1e3 > LEFT_MS and surface.burst > 0.0:
         speed = -dot(hand, normal)
@@ -113,4 +125,5 @@ def touched(
         settings.dt,
         hand,
         tool_velocity(touch),
+        depth(contact) / deep,
     )

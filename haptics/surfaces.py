@@ -17,8 +17,11 @@ touches down, and ends at a bound:
     s = l u^2 / (1 + u^2),  u = d_n / e,   l = SHARE / (H k_c),  e = max(0.65 l, sqrt(2 l H / SHARE))
 
 with k_c the pattern's largest curvature, so that neither part adds more than SHARE of K to what a device must stand
-(:func:`leave_room` lowers K for that). Where the tool slides so fast that a wavelength takes less than four ticks the
+(:func:`put_surface` lowers K for that). Where the tool slides so fast that a wavelength takes less than four ticks the
 relief fades, and it is gone at two: what is faster than that would be felt as something else.
+
+Each contact has the share of both dampers that its depth has of the depths of all contacts: a tool that lies on many is
+damped as one that touches once.
 
 The mechanics know nothing of this: the tool rests on the plain surface.
 """
@@ -152,12 +155,13 @@ def surface_force(
     dt: float,
     hand: Vector,
     tool: Vector,
+    share: float,
 ) -> tuple[Vector, Vector]:
     """What a surface adds to the force that a contact makes already, without and by its dampers (scene axes, N).
 
     surface: SURFACE; contact: CONTACT; body: its POSE. stiffness: of the coupling, N/m at the device; scale: scene m
     per device m; hand: velocity of the device (scene axes, device m/s) as far as it counts; tool: of the tool (scene
-    axes, scene m/s).
+    axes, scene m/s); share: of its dampers, that this contact has.
     """
     push = scaled(vector(contact.displacement), 1.0 / scale)
     normal = vector(contact.normal)
@@ -190,7 +194,7 @@ def surface_force(
     pressed *= soft
     slid = scaled(slid, soft)
     away = dot(hand, normal)
-    damped = min(max(-surface.damping * away, -pressed), pressed)
-    dragged = held_within(scaled(subtract(hand, scaled(normal, away)), -surface.drag), pressed)
+    damped = min(max(-share * surface.damping * away, -pressed), pressed)
+    dragged = held_within(scaled(subtract(hand, scaled(normal, away)), -share * surface.drag), pressed)
     springing = subtract(add(scaled(normal, pressed), slid), scaled(push, stiffness))
     return springing, add(scaled(normal, damped), dragged)

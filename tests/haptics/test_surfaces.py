@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from haptics_rig import BLOCK, REST, TIP_RADIUS, Rig, block_model, square
+from haptics_rig import BLOCK, EPS_SAFETY, REACH, REST, TIP_RADIUS, Rig, block_model, square
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
@@ -160,6 +160,24 @@ def test_damping_and_drag_are_what_they_say():
     for k in range(60):
         rig.send(start + velocity * 1e-3 * (k + 1))
     assert rig.output["effects"][:3] == pytest.approx((-2.0 * 0.02, 0.0, 3.0 * 0.01), rel=1e-3)
+
+
+@pytest.mark.parametrize(("what", "way"), [("damping", (0.0, 0.0, -1.0)), ("drag", (1.0, 0.0, 0.0))])
+def test_a_block_that_lies_on_all_its_corners_is_damped_as_one_that_touches_once(what, way):
+    """Evenly at 0.05 m/s: b v, not b v for each contact."""
+    model = block_model(turning=1e-4)
+    model.bodies[0]["surface_id"] = 1
+    options = {"stiffness": 2000.0, "damping": 0.0, "passivity": False, "ramp_up_ms": 10.0, "tool_reach": REACH}
+    high = BLOCK + EPS_SAFETY + 0.001
+    rig = Rig(model, start=(0.0, 0.0, high), **options)
+    put_surface(rig.settings, make_surface(**{what: 10.0}))
+    rig.touch = make_touch(rig.settings)
+    rig.activate((0.0, 0.0, high))
+    rig.glide((0.0, 0.0, high - 0.004), step=1e-4)
+    for _ in range(25):
+        rig.send(np.array(rig.sample["position"]) + 5e-5 * np.array(way))
+    assert rig.output["report"]["contact_count"] > 1
+    assert rig.output["effects"][:3] == pytest.approx(-0.5 * np.array(way), abs=2e-3)
 
 
 def test_what_is_faster_than_ticks_can_show_fades():
