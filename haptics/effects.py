@@ -1,22 +1,31 @@
 """Effects: what is felt beside the coupling's spring, added to it before ramp, slew limit and saturation.
 
 Surfaces (:mod:`haptics.surfaces`), regions (:mod:`haptics.regions`), soft fixtures (:mod:`haptics.fixtures`) and bursts
-(:mod:`haptics.bursts`). They change what the hand feels, not what the tool does. A local impedance carries them in its
-feed-forward. Parts that follow a velocity fade with the sample's age, as the coupling's damper does.
+(:mod:`haptics.bursts`). They change what the hand feels, not what the tool does.
+
+A local impedance carries them in its feed-forward, which fades with the sample's age, but for the softness of surfaces:
+that lowers the stiffness which is told, to the one in series with the softest surface that pushes. An adapter that goes
+out of a soft surface between two renders so comes to zero where the surface is. Were the softness a constant force, it
+would pull there. What contacts with harder surfaces push beyond that is fed forward, and is a push.
+
+The coupling's damper stays within the softened spring as it does within the hard one, and what surfaces damp on the way
+out stays within what it leaves of that: no wall is sticky, soft or hard.
 """
 
 from haptics.bursts import begin, burst_force
-from haptics.codes import ACTIVE, ENGAGING, HOLD
-from haptics.coupling import freshness, image_velocity, tool_velocity
+from haptics.codes import ACTIVE, CONSTRAINT, DAMPED, ENGAGING, HOLD
+from haptics.constraint import held_stretch
+from haptics.coupling import damper as damper_force
+from haptics.coupling import freshness, image_velocity, tool_velocity, wanted_velocity
 from haptics.degrees import driven_torque
 from haptics.fixtures import fixtures_force
 from haptics.regions import regions_force
-from haptics.surfaces import surface_force
+from haptics.surfaces import softness, surface_force
 from haptics.tables import Record
 from haptics.workspace import tool_position, torque_to_device, vector_to_device
 from rtcore.kernels import inner, kernel
 from rtcore.model import Model
-from rtcore.spatial import Vector, add, cross, dot, quaternion, scaled, subtract, vector
+from rtcore.spatial import Vector, add, cross, dot, length, quaternion, rotate, scaled, subtract, vector
 from rtcore.state import State
 
 LEFT_MS = 20.0
@@ -25,7 +34,7 @@ LEFT_MS = 20.0
 
 @kernel
 def add_effects(model: Model, state: State, settings: Record, touch: Record, output: Record) -> None:
-    """The stage: effects in ``output.effects``, in the coupling wrench and in the feed-forward."""
+    """The stage: effects in ``output.effects``, in the coupling wrench, and in the impedance that is told."""
     for k in range(6):
         output.effects[k] = 0.0
     if settings.actuated == 0:
@@ -35,7 +44,7 @@ def add_effects(model: Model, state: State, settings: Record, touch: Record, out
         return
     fresh = freshness(settings, touch.age_ns)
     hand = scaled(image_velocity(settings, touch), fresh / touch.scale)
-    spring = damper = moment = damping = (0.0, 0.0, 0.0)
+    spring = damper = moment = damping = softer = calmer = (0.0, 0.0, 0.0)
     if settings.region_count > 0 and touch.has_pose != 0:
         spring, damper = regions_force(settings, touch, vector(touch.image_tip), hand)
     if settings.fixture_count > 0 and touch.has_pose != 0:
@@ -44,43 +53,100 @@ def add_effects(model: Model, state: State, settings: Record, touch: Record, out
         count_untouched(settings, touch)
         world, proxy = model.world[0], state.proxy[0]
         at = tool_position(world, proxy)
-        deep = 0.0
-        for k in range(output.report.contact_count):
-            deep += depth(output.report.contacts[k])
+        deep, soft = pressed_on(model, settings, touch, output.report)
+        softer, calmer, room = soften(world, proxy, settings, touch, output, soft, fresh)
+        arm = scaled(subtract(vector(proxy.position), at), 1.0 / touch.scale)
+        damping = cross(arm, rotate(quaternion(settings.workspace_orientation), calmer))
         for k in range(output.report.contact_count):
             contact = output.report.contacts[k]
             surface_id = model.bodies[contact.body_id].surface_id
             if surface_id <= 0:
                 continue
-            pushed, damped = touched(state, settings, touch, contact, surface_id, hand, deep)
+            pushed, damped = touched(state, settings, touch, contact, surface_id, hand, deep, room)
             # What a sphere tip feels acts in its centre, as the coupling's force does.
             where = vector(contact.point) if world.tool_mesh_id >= 0 else vector(proxy.position)
             arm = scaled(subtract(where, at), 1.0 / touch.scale)
             spring, damper = add(spring, pushed), add(damper, damped)
             moment, damping = add(moment, cross(arm, pushed)), add(damping, cross(arm, damped))
     # A burst is meant to shake: no account counts its work as that of sampling.
-    put(settings, touch, output, add(vector_to_device(settings, spring), burst_force(touch)), moment, fresh, True)
-    put(settings, touch, output, vector_to_device(settings, damper), damping, fresh, False)
+    rest = add(subtract(vector_to_device(settings, spring), softer), burst_force(touch))
+    put(settings, touch, output, softer, rest, moment, fresh, True)
+    put(settings, touch, output, calmer, vector_to_device(settings, damper), damping, fresh, False)
 
 
 @inner
 def put(
-    settings: Record, touch: Record, output: Record, force: Vector, moment: Vector, fresh: float, springs: bool
+    settings: Record,
+    touch: Record,
+    output: Record,
+    told: Vector,
+    ahead: Vector,
+    moment: Vector,
+    fresh: float,
+    springs: bool,
 ) -> None:
-    """Add a force (device frame, N) and a moment (scene, N·m); ``springs``: by place, not by velocity."""
+    """Add two forces (device frame, N) and a moment (scene, N·m); ``springs``: by place, not by velocity.
+
+    told: what stands in the spring and the damper that are told; ahead: what goes into the feed-forward.
+    """
     torque = (0.0, 0.0, 0.0)
     if settings.torque_free == 0:
         turned = quaternion(touch.device_orientation)
         torque = driven_torque(settings, turned, scaled(torque_to_device(settings, touch, moment), fresh))
+    force = add(told, ahead)
     for k in range(3):
         output.effects[k] += force[k]
         output.effects[3 + k] += torque[k]
         output.coupling_wrench[k] += force[k]
         output.coupling_wrench[3 + k] += torque[k]
-        output.feed_forward[k] += force[k]
+        output.feed_forward[k] += ahead[k]
         if springs:
             touch.conservative[k] += force[k]
             touch.conservative[3 + k] += torque[k]
+
+
+@inner
+def pressed_on(model: Model, settings: Record, touch: Record, report: Record) -> tuple[float, float]:
+    """The depths of all contacts together (scene, m), and the share of the coupling's stiffness that the softest of
+    those that push leaves."""
+    deep, soft = 0.0, 1.0
+    for k in range(report.contact_count):
+        contact = report.contacts[k]
+        deep += depth(contact)
+        surface_id = model.bodies[contact.body_id].surface_id
+        if surface_id > 0 and depth(contact) > 0.0:
+            soft = min(soft, softness(settings.surfaces[surface_id - 1], touch.stiffness * touch.rate_share))
+    return deep, soft
+
+
+@inner
+def soften(
+    world: Record, proxy: Record, settings: Record, touch: Record, output: Record, soft: float, fresh: float
+) -> tuple[Vector, Vector, float]:
+    """Tell the share ``soft`` of the coupling's stiffness, and what changes by that (device frame, N): of the spring,
+    and of the damper, which stays within the spring; and the share of the spring that the damper leaves to others.
+    """
+    none = (0.0, 0.0, 0.0)
+    apart = subtract(vector(proxy.position), vector(touch.image_tip))
+    if settings.law == CONSTRAINT:
+        apart = held_stretch(world, touch, output.report, apart)
+    stretch = scaled(vector_to_device(settings, apart), 1.0 / touch.scale)
+    size = length(stretch)
+    if size == 0.0:
+        return none, none, 1.0
+    stiffness = touch.stiffness * touch.rate_share
+    softer = scaled(stretch, (soft - 1.0) * stiffness)
+    for k in range(3):
+        output.stiffness[k] *= soft
+    if settings.law == DAMPED:
+        return softer, none, 1.0
+    relative = vector_to_device(settings, subtract(tool_velocity(touch), wanted_velocity(settings, touch)))
+    rate = dot(relative, stretch) / (size * touch.scale)
+    before = fresh * damper_force(stiffness, touch.damping, size, rate)
+    now = fresh * damper_force(soft * stiffness, touch.damping, size, rate)
+    most = soft * stiffness * size
+    room = 1.0 + min(now / most, 0.0) if most > 0.0 else 0.0
+    return softer, scaled(stretch, (now - before) / size), room
 
 
 @inner
@@ -98,11 +164,18 @@ def count_untouched(settings: Record, touch: Record) -> None:
 
 @inner
 def touched(
-    state: State, settings: Record, touch: Record, contact: Record, surface_id: int, hand: Vector, deep: float
+    state: State,
+    settings: Record,
+    touch: Record,
+    contact: Record,
+    surface_id: int,
+    hand: Vector,
+    deep: float,
+    room: float,
 ) -> tuple[Vector, Vector]:
     """Forces of one contact's surface, by place and by velocity (scene axes, N); where it is hit a burst begins.
 
-    deep: the depths of all contacts together (scene, m).
+    deep: the depths of all contacts together (scene, m); room: share of the spring that the coupling's damper leaves.
     """
     surface = settings.surfaces[surface_id - 1]
     normal = vector(contact.normal)
@@ -126,4 +199,5 @@ def touched(
         hand,
         tool_velocity(touch),
         depth(contact) / deep,
+        room,
     )

@@ -145,6 +145,14 @@ def held_within(v: Vector, largest: float) -> Vector:
     return scaled(v, largest / size) if size > largest else v
 
 
+@inner
+def softness(surface: Record, stiffness: float) -> float:
+    """Share of the coupling's stiffness (N/m) that is left with the surface's own spring in series."""
+    if surface.stiffness > 0.0:
+        return surface.stiffness / (surface.stiffness + stiffness)
+    return 1.0
+
+
 @kernel
 def surface_force(
     surface: Record,
@@ -156,12 +164,14 @@ def surface_force(
     hand: Vector,
     tool: Vector,
     share: float,
+    room: float,
 ) -> tuple[Vector, Vector]:
     """What a surface adds to the force that a contact makes already, without and by its dampers (scene axes, N).
 
     surface: SURFACE; contact: CONTACT; body: its POSE. stiffness: of the coupling, N/m at the device; scale: scene m
     per device m; hand: velocity of the device (scene axes, device m/s) as far as it counts; tool: of the tool (scene
-    axes, scene m/s); share: of its dampers, that this contact has.
+    axes, scene m/s); share: of its dampers, that this contact has; room: of its spring,
+    that is left to its damper on the way out.
     """
     push = scaled(vector(contact.displacement), 1.0 / scale)
     normal = vector(contact.normal)
@@ -169,9 +179,7 @@ def surface_force(
     if depth <= 0.0:
         return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     along = subtract(push, scaled(normal, depth))
-    soft = 1.0
-    if surface.stiffness > 0.0:
-        soft = surface.stiffness / (surface.stiffness + stiffness)
+    soft = softness(surface, stiffness)
     pressed = stiffness * depth
     slid = scaled(along, stiffness)
     if surface.pattern != SMOOTH:
@@ -194,7 +202,7 @@ def surface_force(
     pressed *= soft
     slid = scaled(slid, soft)
     away = dot(hand, normal)
-    damped = min(max(-share * surface.damping * away, -pressed), pressed)
+    damped = min(max(-share * surface.damping * away, -pressed * room), pressed)
     dragged = held_within(scaled(subtract(hand, scaled(normal, away)), -share * surface.drag), pressed)
     springing = subtract(add(scaled(normal, pressed), slid), scaled(push, stiffness))
     return springing, add(scaled(normal, damped), dragged)

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from haptics_rig import BLOCK, EPS_SAFETY, REACH, REST, TIP_RADIUS, Rig, block_model, square
+from haptics_rig import BLOCK, CORNERS, EPS_SAFETY, FACES, REACH, REST, TIP_RADIUS, Rig, block_model, square
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+from bridge.adapters.spring import nearest_place
 from haptics.pattern import BUMPS, CURVATURE, GRATING, NOISE
+from haptics.states import EngagementState
 from haptics.surfaces import SHARE, make_surface, onset, put_surface
 from haptics.touch import make_touch
 from rtcore.geometry.tree import build_tree
@@ -25,8 +27,16 @@ def plane(friction: float = 0.0, turn: Rotation | None = None) -> Model:
     return builder.build(TIP_RADIUS, (0.0, 0.0, 0.0), 1e-4, 2.5e-4, 6e-4)
 
 
-def rig_on(model: Model | None = None, *, card: str = "omega6", scale: float = 1.0, start=(0.0, 0.0, 0.02), **surface):
-    options = {"stiffness": STIFFNESS, "damping": 0.0, "ramp_up_ms": 5.0, "scale": scale}
+def rig_on(
+    model: Model | None = None,
+    *,
+    card: str = "omega6",
+    scale: float = 1.0,
+    start=(0.0, 0.0, 0.02),
+    law: str = "spring",
+    **surface,
+) -> Rig:
+    options = {"stiffness": STIFFNESS, "damping": 0.0, "ramp_up_ms": 5.0, "scale": scale, "law": law}
     rig = Rig(model if model is not None else plane(), card, start=start, **options)
     put_surface(rig.settings, make_surface(**surface))
     rig.touch = make_touch(rig.settings)
@@ -39,6 +49,82 @@ def test_a_soft_surface_is_a_spring_in_series():
     rig.press(0.003)
     rig.run(30)
     assert rig.wrench[:3] == pytest.approx((0.0, 0.0, 0.003 / (1 / STIFFNESS + 1 / 250.0)), rel=1e-6)
+
+
+def closed(output, position, velocity=(0.0, 0.0, 0.0)) -> np.ndarray:
+    """Force of an adapter that closes the spring of an OUTPUT itself, as docs/protocol.md says it."""
+    place, position = np.array(output["render_position"]), np.array(position)
+    if not output["pinned"]:
+        planes = [tuple(each) for each in output["planes"][: output["plane_count"]]]
+        place = np.array(nearest_place(planes, tuple(position + output["slack"]), tuple(place)))
+    way = place - position
+    size = np.linalg.norm(way)
+    pull = output["stiffness"][0] * size
+    if size > 0.0:
+        rate = np.dot(output["render_twist"][:3] - velocity, way) / size
+        way, pull = way / size, pull + np.clip(output["damping"][0] * rate, -pull, pull)
+    return pull * way + output["feed_forward"][:3]
+
+
+@pytest.mark.parametrize("law", ["spring", "constraint"])
+def test_an_adapter_that_closes_the_spring_feels_a_soft_surface_as_soft(law):
+    """Pressed 3 mm and sent on, in or out, between two ticks: the spring in series, nothing from the surface on."""
+    rig = rig_on(stiffness=50.0, law=law)
+    rig.press(0.003)
+    rig.run(30)
+    assert rig.output["stiffness"][:3] == pytest.approx(1.0 / (1.0 / STIFFNESS + 1.0 / 50.0))
+    assert rig.output["feed_forward"][:3] == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
+    for depth in (0.004, 0.003, 0.002, 0.001, 1e-5, 0.0, -0.001):
+        expected = max(depth, 0.0) / (1.0 / STIFFNESS + 1.0 / 50.0)
+        assert closed(rig.output, (0.0, 0.0, REST - depth)) == pytest.approx((0.0, 0.0, expected), abs=1e-9)
+
+
+def on_two_halves(left: float, right: float) -> Rig:
+    """A block on two boards that lie beside each other, of these stiffnesses, pressed 3 mm and a little askew."""
+    builder = ModelBuilder()
+    board = builder.add_mesh(*build_tree(*square(0.5)))
+    for surface_id, x in ((1, -0.5), (2, 0.5)):
+        builder.add_body(board, (x, 0.0, 0.0), surface_id=surface_id, friction_static=0.0, friction_kinetic=0.0)
+    tool = builder.add_mesh(*build_tree(BLOCK * CORNERS, FACES))
+    model = builder.build(0.0, (0.0, 0.0, 0.0), 1e-4, EPS_SAFETY, 6e-4, tool_mesh_id=tool, turning=1e-4)
+    high = BLOCK + EPS_SAFETY + 0.001
+    options = {"stiffness": 1000.0, "damping": 0.0, "ramp_up_ms": 5.0, "tool_reach": REACH}
+    rig = Rig(model, start=(0.0, 0.0, high), **options)
+    for stiffness in (left, right):
+        put_surface(rig.settings, make_surface(stiffness=stiffness))
+    rig.touch = make_touch(rig.settings)
+    rig.activate((0.0, 0.0, high))
+    rig.glide((0.0, 0.0, high - 0.004), step=1e-4)
+    rig.run(30)
+    return rig
+
+
+@pytest.mark.parametrize("right", [50.0, 300.0, 0.0])
+def test_the_softest_surface_is_told_and_a_harder_one_beside_it_pushes(right):
+    rig = on_two_halves(50.0, right)
+    here = np.array(rig.sample["position"])
+    assert rig.output["stiffness"][:3] == pytest.approx(1.0 / (1.0 / 1000.0 + 1.0 / 50.0))
+    assert closed(rig.output, here) == pytest.approx(rig.wrench[:3], abs=1e-6)
+    rest = rig.output["feed_forward"][2]
+    assert rest == pytest.approx(0.0, abs=1e-6) if right == 50.0 else rest > 0.01
+    for out in np.linspace(0.0, 0.005, 11):
+        assert closed(rig.output, here + (0.0, 0.0, out))[2] >= -1e-6
+
+
+@pytest.mark.parametrize("surface_damping", [0.0, 10.0])
+def test_a_hand_that_leaves_a_soft_surface_is_not_held(surface_damping):
+    """The coupling's damper and the surface's stay together within the soft spring; so does what an adapter makes."""
+    options = {"stiffness": STIFFNESS, "damping": 10.0, "ramp_up_ms": 5.0, "passivity": False}
+    rig = Rig(plane(), start=(0.0, 0.0, 0.02), **options)
+    put_surface(rig.settings, make_surface(stiffness=50.0, damping=surface_damping))
+    rig.touch = make_touch(rig.settings)
+    rig.activate((0.0, 0.0, 0.02))
+    rig.press(0.006)
+    for k in range(40):
+        rig.send((0.0, 0.0, REST - 0.006 + 2e-4 * (k + 1)))
+        assert rig.output["coupling_wrench"][2] >= -1e-9
+        if surface_damping == 0.0:
+            assert closed(rig.output, rig.sample["position"], (0.0, 0.0, 0.2))[2] >= -1e-9
 
 
 def test_friction_of_a_soft_surface_keeps_its_ratio():
@@ -222,6 +308,18 @@ def test_the_torque_of_a_mesh_tool_comes_from_where_it_touches():
     )
     assert np.linalg.norm(moment) > 1e-3
     assert soft.output["effects"][3:] == pytest.approx((share - 1.0) * moment, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("what", ["soft", "soft and rough"])
+def test_in_the_tick_the_adapter_makes_the_daemons_force(what):
+    """With friction, with a relief, at a scale: what is told and the wrench are one force where the device is."""
+    rough = {"pattern": GRATING, "height": 3e-4, "wavelength": LENGTH} if what == "soft and rough" else {}
+    rig = rig_on(plane(friction=0.3), scale=2.0, stiffness=100.0, **rough)
+    rig.settings["passivity"] = 0
+    for k in range(120):
+        rig.send((2e-5 * k, 0.0, (REST - 0.002 + 0.01675 * 0.97**k) / 2.0))
+        assert closed(rig.output, rig.sample["position"]) == pytest.approx(rig.output["coupling_wrench"][:3], abs=1e-9)
+    assert rig.status == EngagementState.ACTIVE and rig.wrench[2] > 0.05
 
 
 def test_a_relief_leaves_room_under_the_card_and_nothing_else_does():
