@@ -70,7 +70,7 @@ def add_effects(model: Model, state: State, settings: Record, touch: Record, out
             moment, damping = add(moment, cross(arm, pushed)), add(damping, cross(arm, damped))
     # A burst is meant to shake: no account counts its work as that of sampling.
     rest = add(subtract(vector_to_device(settings, spring), softer), burst_force(touch))
-    put(settings, touch, output, softer, rest, moment, fresh, True)
+    put(settings, touch, output, softer, scaled(rest, fresh), moment, fresh, True)
     put(settings, touch, output, calmer, vector_to_device(settings, damper), damping, fresh, False)
 
 

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from bridge.adapters.spring import nearest_place
+from haptics.fixtures import PLANE, make_fixture, set_fixtures
 from haptics.pattern import BUMPS, CURVATURE, GRATING, NOISE
-from haptics.states import EngagementState
+from haptics.regions import MAGNET, make_region, set_regions
+from haptics.states import CommandKind, EngagementState, Reason
 from haptics.surfaces import SHARE, make_surface, onset, put_surface
 from haptics.touch import make_touch
 from rtcore.geometry.tree import build_tree
@@ -320,6 +322,37 @@ def test_in_the_tick_the_adapter_makes_the_daemons_force(what):
         rig.send((2e-5 * k, 0.0, (REST - 0.002 + 0.01675 * 0.97**k) / 2.0))
         assert closed(rig.output, rig.sample["position"]) == pytest.approx(rig.output["coupling_wrench"][:3], abs=1e-9)
     assert rig.status == EngagementState.ACTIVE and rig.wrench[2] > 0.05
+
+
+def test_without_samples_the_feed_forward_fades_and_a_soft_surface_stays_soft():
+    """A magnet, a soft fixture, a burst, a relief on a soft surface: faded as the age of the sample says, all of it."""
+
+    def rig_with_all(*, silent: int) -> Rig:
+        rig = rig_on(stiffness=100.0, pattern=GRATING, height=3e-4, wavelength=LENGTH)
+        set_regions(rig.settings, [make_region(MAGNET, (0.01, 0.0, 0.0), 0.05, 1.0)])
+        set_fixtures(rig.settings, [make_fixture(PLANE, (0.0, 0.0, 0.02), stiffness=100.0)])
+        rig.press(0.002)
+        rig.run(5)
+        assert rig.command(CommandKind.VIBRATE, 1.0, 250.0, 5.0, 0.0, 0.0, 1.0, 0.0) == Reason.NONE
+        for k in range(20):
+            if k < 20 - silent:
+                rig.send()
+            else:
+                rig.silence()
+        return rig
+
+    series = 1.0 / (1.0 / STIFFNESS + 1.0 / 100.0)
+    for silent in (10, 15, 19):
+        rig, known = rig_with_all(silent=silent), rig_with_all(silent=0)
+        assert rig.status == EngagementState.HOLD and known.status == EngagementState.ACTIVE
+        row = rig.chosen
+        fresh = (row["stale_after_ns"] - rig.row["age_ns"]) / (row["stale_after_ns"] - row["hold_after_ns"])
+        assert 0.0 < fresh < 1.0
+        assert np.linalg.norm(known.output["feed_forward"][:3]) > 1.0
+        assert rig.output["feed_forward"][:3] == pytest.approx(fresh * known.output["feed_forward"][:3], abs=1e-9)
+        assert rig.output["stiffness"][0] == pytest.approx(series)
+        told = series * (rig.output["render_position"] - rig.sample["position"])
+        assert rig.output["coupling_wrench"][:3] == pytest.approx(told + rig.output["feed_forward"][:3], abs=1e-9)
 
 
 def test_a_relief_leaves_room_under_the_card_and_nothing_else_does():
