@@ -6,7 +6,7 @@ All of it acts on what each contact adds to the coupling's force. A contact push
     soft        the surface's own spring k in series: K d becomes K d k / (k + K), friction with it
     damping     a damper along the normal, within the spring's force: a surface never sticks
     drag        a damper along the surface, within the force along the normal
-    friction    K d_t (1 + a (2 h - 1)): the friction felt follows the pattern
+    friction    K d_t (1 - a (1 - h)): the friction felt follows the pattern, all of it where that is highest
     relief      a pattern h of the height H on the surface, by the potential V = K H h(x) s(d_n):
                 along the normal K H h s', along the surface -K H s grad h
 
@@ -186,7 +186,7 @@ def surface_force(
         orientation = quaternion(body.orientation)
         place = rotate(conjugate(orientation), subtract(vector(contact.point), vector(body.position)))
         height, slope = relief(surface.pattern, surface.wavelength, vector(surface.direction), surface.seed, place)
-        slid = scaled(slid, 1.0 + surface.friction_variation * (2.0 * height - 1.0))
+        slid = scaled(slid, 1.0 - surface.friction_variation * (1.0 - height))
         sliding = subtract(tool, scaled(normal, dot(tool, normal)))
         # Wavelengths per tick: from a quarter on it fades, at half of one it is gone (Nyquist).
         fade = min(max(2.0 - 4.0 * length(sliding) * dt / surface.wavelength, 0.0), 1.0)

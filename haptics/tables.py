@@ -245,7 +245,7 @@ SURFACE = np.dtype(
         ("height", "f8"),  # of its pattern, scene m
         ("wavelength", "f8"),  # scene m
         ("direction", "f8", 3),  # of a grating, unit, mesh frame
-        ("friction_variation", "f8"),  # share of the felt friction by which the pattern raises and lowers it, 0 to 1
+        ("friction_variation", "f8"),  # share of the felt friction that the pattern takes where it is lowest, 0 to 1
         ("burst", "f8"),  # of a touch-down, N per m/s
         ("burst_frequency", "f8"),  # Hz
         ("burst_decay_s", "f8"),
