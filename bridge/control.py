@@ -25,6 +25,7 @@ from bridge.ring import RingReader
 from bridge.schema import CONTROL_OPERATIONS, MAX_MESSAGE_BYTES, PROTOCOL_VERSION, QUATERNION_TOLERANCE
 from bridge.wire import WireError, pack_control, unpack_control
 from haptics.bursts import LONGEST_S
+from haptics.cards import LEAST_STIFFNESS
 from haptics.states import CommandKind, CommandResult, EngagementState, Reason
 
 COMMAND_TIMEOUT_NS = 500_000_000
@@ -478,8 +479,9 @@ class Control:
         if given == ["stiffness", "damping"]:
             if self._facts.card.get("actuated") == 0:
                 raise Refusal("bad_value", "the device is input only: it feels nothing and has no gains to set")
-            if request["stiffness"] <= 0 or request["damping"] < 0:
-                raise Refusal("bad_value", "`stiffness` must be above 0 N/m and `damping` not below 0 N·s/m")
+            if request["stiffness"] < LEAST_STIFFNESS or request["damping"] < 0:
+                least = f"{LEAST_STIFFNESS:g} N/m"
+                raise Refusal("bad_value", f"`stiffness` must be at least {least} and `damping` not below 0 N·s/m")
             return CommandKind.SET_GAINS, [float(request["stiffness"]), float(request["damping"])]
         raise Refusal("bad_request", "`set` takes either `stiffness` and `damping` together, or `scale` alone")
 

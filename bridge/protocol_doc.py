@@ -19,6 +19,7 @@ import haptics.states
 from bridge import link_relay, peer_socket, schema, wire
 from bridge.config import Coupling, Link, Rates, Safety
 from bridge.publisher import DEGRADED_WORDS, STATE_FIELDS
+from haptics.cards import LEAST_STIFFNESS
 from haptics.link_codes import LAWS, METHODS, LinkReason, LinkState
 from haptics.link_settings import KEEP_ALIVE_MS
 from haptics.settings import WORKSPACE_MARGIN
@@ -85,7 +86,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, bool], ...], str], ...] 
         "owner",
         (
             ("session", "integer", True),
-            ("stiffness", "number > 0, N/m at the device; together with `damping`", False),
+            ("stiffness", f"number >= {LEAST_STIFFNESS:g}, N/m at the device; together with `damping`", False),
             ("damping", "number >= 0, N·s/m at the device; together with `stiffness`", False),
             ("scale", "number > 0, scene metres per device metre; alone; only while idle or clutched", False),
         ),
@@ -446,7 +447,7 @@ def render_document() -> str:
             ((f"`{start.name}`", f"`{end.name}`", text) for (start, end), text in TRANSITIONS.items()),
         ),
         margin=f"{WORKSPACE_MARGIN * 1e3:g}",
-        degraded=table(("bit", "work cut short"), ((bit, f"`{word}`") for bit, word in DEGRADED_WORDS)),
+        degraded=table(("bit", "what was cut short"), ((bit, f"`{word}`") for bit, word in DEGRADED_WORDS)),
         timing=_timing_table(),
         state_fields=table(("key", "unit", "meaning"), ((f"`{k}`", u, t) for k, u, t in STATE_FIELDS)),
         event_fields=table(("key", "meaning"), ((f"`{k}`", t) for k, t in EVENT_FIELDS)),

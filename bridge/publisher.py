@@ -28,7 +28,7 @@ from bridge.schema import PROTOCOL_VERSION, REPLY_MAX_BYTES
 from bridge.wire import WireError
 from haptics.link_codes import LinkReason, LinkState
 from haptics.states import EngagementState, Reason
-from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SOLVER, DEGRADED_SWEEP
+from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_NUMBERS, DEGRADED_PASSES, DEGRADED_SOLVER, DEGRADED_SWEEP
 
 HEARTBEAT_S = 1.0
 POLL_MS = 5
@@ -92,6 +92,7 @@ DEGRADED_WORDS = (
     (DEGRADED_PASSES, "passes"),
     (DEGRADED_CONTACTS, "contacts"),
     (DEGRADED_SOLVER, "solver"),
+    (DEGRADED_NUMBERS, "numbers"),
 )
 
 

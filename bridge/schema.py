@@ -111,7 +111,7 @@ RENDER_FIELDS: tuple[Field, ...] = (
     Field("gap", "f8", 1, "m", "smallest distance from the tip to a surface; -1 when none is near"),
     Field("state", "u1", 1, "", "engagement state, see the table of states"),
     Field("reason", "u1", 1, "", "reason of the last transition, see the table of reasons"),
-    Field("degraded", "u1", 1, "", "bits: work that the budget cut short"),
+    Field("degraded", "u1", 1, "", "bits: what of the tick was cut short"),
     Field(
         "limited",
         "u1",

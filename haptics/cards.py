@@ -25,6 +25,9 @@ class CardError(ValueError):
     """A device card that cannot be used; the text says which file and key, and what would be right."""
 
 
+LEAST_STIFFNESS = 1e-6
+"""N/m: no device means less by a spring; a kilogram that hangs on it would go down by ten thousand kilometres."""
+
 DEFAULT_AXIS = (0.0, 0.0, -1.0)
 """A handle that hangs down in its zero orientation, as tools in the configurations here do."""
 
@@ -278,6 +281,8 @@ def _lasting_trouble(card: DeviceCard, kind: str, unit: str) -> str | None:
 def _stiffness_trouble(card: DeviceCard) -> str | None:
     """A largest stiffness that is in other units than force and lengths, most likely."""
     force, stiffness = card.force_max, card.stiffness_max
+    if stiffness is not None and stiffness < LEAST_STIFFNESS:
+        return f"stiffness_max = {stiffness:g} must be at least {LEAST_STIFFNESS:g} N/m"
     if force is not None and stiffness is not None:
         if card.resolution is not None and stiffness * card.resolution > force:
             return (

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from haptics import bursts, workspace
+from haptics.cards import LEAST_STIFFNESS
 from haptics.codes import (
     ARMED,
     BAD_VALUE,
@@ -309,7 +310,7 @@ def set_gains(settings: Record, touch: Record, command: Record) -> int:
     stiffness = command.values[0]
     damping = command.values[1]
     # Written so that NaN fails.
-    if not (stiffness > 0.0 and stiffness <= LARGEST_GAIN and damping >= 0.0 and damping <= LARGEST_GAIN):
+    if not (LEAST_STIFFNESS <= stiffness <= LARGEST_GAIN and 0.0 <= damping <= LARGEST_GAIN):
         return BAD_VALUE
     touch.stiffness_goal = min(stiffness, settings.stiffness_max)
     touch.damping_goal = min(damping, settings.damping_max)

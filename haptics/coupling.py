@@ -67,6 +67,7 @@ from rtcore.spatial import (
     subtract,
     vector,
 )
+from rtcore.tables import DEGRADED_NUMBERS
 
 TAPER = math.radians(20.0)
 """Before half a turn: where the rotational spring lets go. Shorter would make a steeper, unstable fall."""
@@ -222,6 +223,9 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
         moving = add(moving, vector(touch.velocity))
     elif blocked and world.tool_mesh_id >= 0:
         turning = (0.0, 0.0, 0.0)
+    if output.report.degraded & DEGRADED_NUMBERS != 0:
+        # What the mechanics have no number for has no force either, which ends in FAULT.
+        force = (math.nan, math.nan, math.nan)
     for k in range(3):
         touch.conservative[k] = spring[k]
         touch.conservative[3 + k] = springing[k]

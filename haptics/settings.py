@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from haptics.cards import DeviceCard
+from haptics.cards import LEAST_STIFFNESS, DeviceCard
 from haptics.codes import CONSTRAINT, DAMPED, SPRING
 from haptics.sphere import DEFAULT_RADIUS
 from haptics.tables import SETTINGS, VELOCITY_SAMPLES
@@ -107,7 +107,7 @@ def make_settings(
     """
     _finite("tick_hz", tick_hz, low=10.0, high=10000.0, unit="Hz")
     dt = 1.0 / tick_hz
-    _positive("stiffness", stiffness, "N/m")
+    _stiffness("stiffness", stiffness)
     _not_negative("damping", damping, "N·s/m")
     _not_negative("rotational_stiffness", rotational_stiffness, "N·m/rad")
     _finite("virtual_sphere", virtual_sphere, low=0.0, high=1.0, unit="")
@@ -122,7 +122,7 @@ def make_settings(
     if velocity not in VELOCITIES:
         raise ValueError(f"velocity = {velocity!r} must be one of {', '.join(VELOCITIES)}")
     if world_stiffness is not None:
-        _positive("world_stiffness", world_stiffness, "N/m")
+        _stiffness("world_stiffness", world_stiffness)
     if world_damping is not None:
         _not_negative("world_damping", world_damping, "N·s/m")
     _not_negative("tool_reach", tool_reach, "m")
@@ -240,6 +240,11 @@ def _ticks(milliseconds: float, tick_hz: float) -> int:
 def _finite(name: str, value: float, *, low: float, high: float, unit: str, open_low: bool = False) -> None:
     if not math.isfinite(value) or value > high or value < low or (open_low and value <= low):
         raise ValueError(f"{name} = {value!r} must be {'above' if open_low else 'from'} {low:g} to {high:g} {unit}")
+
+
+def _stiffness(name: str, value: float) -> None:
+    if not math.isfinite(value) or value < LEAST_STIFFNESS:
+        raise ValueError(f"{name} = {value!r} must be a finite number, {LEAST_STIFFNESS:g} N/m or more")
 
 
 def _positive(name: str, value: float, unit: str) -> None:

@@ -5,6 +5,8 @@ not is carried: where the way to the goal is blocked it waits, and goes on as so
 is free.
 """
 
+import math
+
 import numpy as np
 
 from rtcore.collision.broad_phase import find_pairs
@@ -17,13 +19,21 @@ from rtcore.collision.pair_slots import match_pairs, rounding_of
 from rtcore.collision.pair_state import move_front, move_on, reset_front
 from rtcore.dynamics.constrained import constrain, load_movers
 from rtcore.dynamics.groups import group_of, join_near
+from rtcore.dynamics.held_tool import is_held
 from rtcore.dynamics.moving import NOTHING, account, kick, move_by_velocity, place_bodies
 from rtcore.dynamics.position_pass import bend_ways, open_contacts
 from rtcore.dynamics.stalls import shorten_ways
 from rtcore.kernels import inlined, inner
 from rtcore.motion import SCREW, STILL, between, copy_motion, from_twist, from_velocity, path_bound, pose, still
 from rtcore.spatial import length, normalise, put_quaternion, put_vector, quaternion, scaled, vector
-from rtcore.tables import DEGRADED_CONTACTS, DEGRADED_PASSES, DEGRADED_SWEEP, MAX_PATH, QUERY_OWNED
+from rtcore.tables import (
+    DEGRADED_CONTACTS,
+    DEGRADED_NUMBERS,
+    DEGRADED_PASSES,
+    DEGRADED_SWEEP,
+    MAX_PATH,
+    QUERY_OWNED,
+)
 
 POSITION_TOLERANCE = 1e-3
 """Share of eps_alert by which a contact may be reported early."""
@@ -113,7 +123,7 @@ def _ask(model: tuple, state: tuple, wanted: np.void) -> float:
     turn = quaternion(proxy.orientation)
     goal_turn = normalise(quaternion(scratch.goal_orientation))
     goal = vector(scratch.goal)
-    if wanted.stiffness <= 0.0:
+    if not is_held(wanted):
         goal_turn = turn
         goal = position
     between(state.motions[len(model.bodies)], SCREW, position, turn, goal, goal_turn, position)
@@ -164,24 +174,24 @@ def _move_together(model: tuple, state: tuple, wanted: np.void, budget: np.void,
     constrain(model, state, wanted, budget, report)
     shorten_ways(model, state)
     move_by_velocity(model, state)
-    _move_tool(model, state)
+    _move_tool(model, state, report)
     share = _share(model, state)
     if share < 1.0:
         mover = state.problem.movers[len(state.problem.movers) - 1]
         put_vector(mover.velocity[:3], scaled(vector(mover.velocity[:3]), share))
         put_vector(mover.velocity[3:], scaled(vector(mover.velocity[3:]), share))
-        _move_tool(model, state)
+        _move_tool(model, state, report)
     if bend_ways(model, state, report):
         move_by_velocity(model, state)
-        _move_tool(model, state)
+        _move_tool(model, state, report)
     if open_contacts(model, state, budget, report):
         move_by_velocity(model, state)
-        _move_tool(model, state)
+        _move_tool(model, state, report)
 
 
 @inner
-def _move_tool(model: tuple, state: tuple) -> None:
-    """Write the motion of the tool by the velocity of its mover; next to none is none."""
+def _move_tool(model: tuple, state: tuple, report: np.void) -> None:
+    """Write the motion of the tool by the velocity of its mover; next to none is none, and so is one without number."""
     world = model.world[0]
     proxy = state.proxy[0]
     velocity = state.problem.movers[len(state.problem.movers) - 1].velocity
@@ -189,7 +199,11 @@ def _move_tool(model: tuple, state: tuple) -> None:
     turn = scaled(vector(velocity[3:]), world.dt)
     root = model.nodes[model.meshes[world.tool_mesh_id].node_first]
     reach = length(vector(root.centre)) + root.radius
-    if length(shift) + reach * length(turn) <= STANDSTILL * world.eps_alert:
+    way = length(shift) + reach * length(turn)
+    if not math.isfinite(way):
+        _stop(model, state, report)
+    # Written so that NaN stands still.
+    if not way > STANDSTILL * world.eps_alert or not math.isfinite(way):
         shift = turn = NOTHING
     motion = state.motions[len(model.bodies)]
     position = vector(proxy.position)
@@ -198,6 +212,19 @@ def _move_tool(model: tuple, state: tuple) -> None:
         from_velocity(motion, position, orientation, shift, turn, position)
     else:
         from_twist(motion, SCREW, position, orientation, shift, turn, position)
+
+
+@inner
+def _stop(model: tuple, state: tuple, report: np.void) -> None:
+    """Let the tool stand, and keep nothing of a velocity that is no number."""
+    tool = len(model.bodies)
+    mover = state.problem.movers[len(state.problem.movers) - 1]
+    put_vector(mover.velocity[:3], NOTHING)
+    put_vector(mover.velocity[3:], NOTHING)
+    put_vector(state.velocities[tool].linear, NOTHING)
+    put_vector(state.velocities[tool].angular, NOTHING)
+    put_vector(state.velocities[tool].momentum, NOTHING)
+    report.degraded |= DEGRADED_NUMBERS
 
 
 @inner
@@ -408,6 +435,9 @@ def place(model: tuple, state: tuple, time: float, report: np.void) -> None:
     place_bodies(model, state, report)
     if time > 0.0:
         position, orientation = pose(state.motions[n], time)
+        if not math.isfinite(length(position) + abs(orientation[0]) + abs(orientation[3])):
+            report.degraded |= DEGRADED_NUMBERS
+            position, orientation = vector(proxy.position), quaternion(proxy.orientation)
         put_vector(proxy.position, position)
         put_quaternion(proxy.orientation, normalise(orientation))
         put_vector(report.path[report.path_count], position)

@@ -77,7 +77,8 @@ def _stands(model: tuple, state: tuple) -> bool:
     square = 0.0
     for k in range(3):
         square += (wanted[k] - position[k]) * (wanted[k] - position[k])
-    return math.sqrt(square) <= STANDSTILL * model.world[0].eps_alert
+    # Written so that NaN stands still.
+    return not math.sqrt(square) > STANDSTILL * model.world[0].eps_alert
 
 
 @inner

@@ -46,6 +46,8 @@ DEGRADED_CONTACTS = 4
 table holds. Contacts of a tool mesh that were left out because others carry their load are not missed."""
 DEGRADED_SOLVER = 8
 """The contact solve ended above its residual tolerance."""
+DEGRADED_NUMBERS = 16
+"""No budget's doing: the motion of the tool came out as no number, and the tool stayed where it was."""
 
 TRIANGLE = np.dtype(
     [

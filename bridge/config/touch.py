@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from bridge.config.section import NonNegative, Pose, Positive, Quaternion, Section, Vector3, unit, wrong
 from bridge.config.shape import LARGEST_MASS, ROUNDED, Shape, check_mass
+from haptics.cards import LEAST_STIFFNESS
 
 
 class Tool(Shape):
@@ -58,12 +59,13 @@ FRACTIONS = ("stiffness", "damping", "rotational_stiffness")
 """Gains that may be given as a share of the card's `..._max`, by a key `..._fraction`."""
 
 Share = Annotated[float, Field(gt=0, le=1)]
+Stiffness = Annotated[float, Field(ge=LEAST_STIFFNESS)]
 
 
 class Coupling(Section):
     """The spring and damper between the hand and the tool."""
 
-    stiffness: Positive = 400.0
+    stiffness: Stiffness = 400.0
     """N/m at the device; capped by the card"""
     damping: NonNegative = 1.0
     """N·s/m at the device"""
@@ -72,7 +74,7 @@ class Coupling(Section):
     law: Literal["spring", "damped", "constraint"] = "spring"
     """`spring`: the damper acts along the spring and within it; `damped`: always, on the device's velocity;
     `constraint`: as `spring`, on what contacts and hard fixtures hold of the stretch, so that no lag is felt"""
-    world_stiffness: Positive | None = None
+    world_stiffness: Stiffness | None = None
     """N/m at the device, of the spring that pulls the tool; that of the hand when left out"""
     world_damping: NonNegative | None = None
     """N·s/m at the device, of that spring's damper (a tool with `mass`); that of the hand when left out"""

@@ -411,13 +411,13 @@ def coherent_contact(
 
     The motion is proven free for u < hit.time. When units or memory run out before all earlier contacts are excluded,
     hit.truncated is 1 and hit.time is as far as the distances known allow. The last pair of triangles may take a few
-    units (14 at most) more than allowed. Motions that start with infinite speed (ALGEBRAIC) are refused: hit.time is 0
-    and hit.truncated 1.
+    units (14 at most) more than allowed. Motions that start with infinite speed (ALGEBRAIC), and what is asked up to no
+    finite time, are refused: hit.time is 0 and hit.truncated 1.
     """
     last = front.ahead
     front.travelled += front.ahead
     front.ahead = 0.0
-    if relative.first.kind == ALGEBRAIC or relative.second.kind == ALGEBRAIC:
+    if relative.first.kind == ALGEBRAIC or relative.second.kind == ALGEBRAIC or not math.isfinite(query.limit):
         clear_hit(hit, 0.0)
         hit.truncated = 1
         return
@@ -446,7 +446,8 @@ def coherent_contact(
         if open_time < hit.time:
             clear_hit(hit, max(open_time, done))
             hit.truncated = 1
-        if hit.found or hit.truncated or limit == query.limit:
+        # Written so that NaN ends it.
+        if hit.found or hit.truncated or not limit < query.limit:
             break
         if left <= 0:
             hit.truncated = 1

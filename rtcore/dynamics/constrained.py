@@ -239,7 +239,8 @@ def _drop_vain_start(problem: ContactProblem, first: int, last: int) -> None:
         equation = problem.equations[i]
         for k in range(3):
             gain += equation.impulse[k] * (equation.velocity[k] + equation.free[k])
-    if gain > 0.0:
+    # Written so that what is no number is dropped as well.
+    if not gain <= 0.0:
         for i in range(first, last):
             put_vector(problem.equations[i].impulse, (0.0, 0.0, 0.0))
 

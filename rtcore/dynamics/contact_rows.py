@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rtcore.dynamics.groups import group_of, join, separate
+from rtcore.dynamics.held_tool import is_held
 from rtcore.dynamics.rigid_body import centre_of_mass
 from rtcore.kernels import inlined, inner, kernel
 from rtcore.solvers.rolling import write_moments
@@ -54,7 +55,7 @@ def newton_iterations(budget: Any, contacts: int) -> int:
 def yields(model: tuple, wanted: Any, body_id: int) -> bool:
     """Do contacts move this body? The tool, whose number is that of bodies in all, if a hand holds it."""
     if body_id == len(model.bodies):
-        return wanted.stiffness > 0.0
+        return is_held(wanted)
     return model.bodies[body_id].kind == FREE
 
 

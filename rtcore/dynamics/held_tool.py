@@ -10,15 +10,16 @@ once, or to where springs and contacts balance: the motion nearest to the wanted
 principle with stiffness for inertia. Held so, it pushes other bodies with k times what is left of the way. Friction
 holds what happens within one step: where the whole pull lies in the friction cones nothing moves, however long.
 
-With stiffness 0 no hand holds the tool: it stays, and nothing moves it. The mass of a tool is taken to be at its tip
-centre, its gyroscopic torque to be that of the start, and its weight to be borne by the hand.
+With stiffness 0, or next to it, no hand holds the tool: it stays, and nothing moves it. The mass of a tool is taken to
+be at its tip centre, its gyroscopic torque to be that of the start, and its weight to be borne by the hand.
 Source: Redon 2002, 3.5 and 3.6 (worlds of first and second order).
 """
 
+import math
 from typing import Any
 
 from rtcore.dynamics.rigid_body import angular_momentum
-from rtcore.kernels import inner
+from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
     Vector,
     add,
@@ -30,6 +31,19 @@ from rtcore.spatial import (
     scaled,
     vector,
 )
+
+LEAST_PULL = 1e-10
+"""N/m: what pulls less is no hand. The inverse of far less has no number."""
+
+
+@kernel
+def is_held(wanted: Any) -> bool:
+    """Whether a hand holds the tool: by springs and dampers that are numbers, and a pull; wanted: STEP_INPUT."""
+    total = wanted.stiffness + wanted.rotational_stiffness + wanted.damping + wanted.rotational_damping
+    for k in range(3):
+        total += abs(wanted.goal_velocity[k]) + abs(wanted.goal_angular_velocity[k])
+    # Written so that NaN fails.
+    return wanted.stiffness >= LEAST_PULL and total < math.inf
 
 
 @inner
@@ -43,7 +57,7 @@ def load_tool(
     """
     dt = world.dt
     pull = wanted.stiffness
-    if pull <= 0.0:
+    if not is_held(wanted):
         _fix(mover)
         return
     twist = max(wanted.rotational_stiffness, world.turning * pull)

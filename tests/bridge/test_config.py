@@ -20,7 +20,9 @@ INERT = 'motion = "free"\nmass = 1\ncentre_of_mass = [0, 0, 0]\ninertia = {}\n' 
 
 WRONG = [
     ("density = -3\n", "scene.body[0] ('a').density", "-3", "must be greater than 0"),
-    ("[coupling]\nstiffness = 0\n", "coupling.stiffness", "0", "must be greater than 0"),
+    ("[coupling]\nstiffness = 0\n", "coupling.stiffness", "0", "must be at least 1e-06"),
+    ("[coupling]\nstiffness = 1e-310\n", "coupling.stiffness", "1e-310", "must be at least 1e-06"),
+    ("[coupling]\nworld_stiffness = 1e-9\n", "coupling.world_stiffness", "1e-09", "must be at least 1e-06"),
     ("[coupling]\ndamping = nan\n", "coupling.damping", "nan", "finite number"),
     ("[coupling]\nstiffness_fraction = 1.5\n", "coupling.stiffness_fraction", "1.5", "must be at most 1"),
     (

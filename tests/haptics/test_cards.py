@@ -136,6 +136,7 @@ def test_what_is_not_known_is_absent():
         ({"force_max": "3 N"}, "force_max = '3 N'"),
         ({"force_max": True}, "force_max = True"),
         ({"stiffness_max": 0}, "stiffness_max = 0"),
+        ({"stiffness_max": 1e-9}, "stiffness_max = 1e-09 must be at least 1e-06 N/m"),
         ({"sensed": 4}, "sensed = 4 .* 3, 5 or 6 is needed"),
         ({"sensed": 0, "actuated": 0}, "sensed = 0 .* 3, 5 or 6"),
         ({"actuated": 4}, "actuated = 4 .* 0, 3, 5 or 6"),
@@ -266,7 +267,9 @@ def test_times_become_whole_ticks():
 @pytest.mark.parametrize(
     "wrong, text",
     [
-        ({"stiffness": 0.0}, "stiffness = 0.0 must be a finite number above 0 N/m"),
+        ({"stiffness": 0.0}, "stiffness = 0.0 must be a finite number, 1e-06 N/m or more"),
+        ({"stiffness": 1e-310}, "stiffness = 1e-310 must be"),
+        ({"world_stiffness": 1e-9}, "world_stiffness = 1e-09 must be"),
         ({"stiffness": -5.0}, "stiffness"),
         ({"stiffness": math.nan}, "stiffness = nan"),
         ({"damping": -1.0}, "damping = -1.0 must be a finite number, 0"),

@@ -237,6 +237,14 @@ def test_an_unknown_command_is_refused(kind):
     assert idle().command(kind) == Reason.BAD_VALUE
 
 
+@pytest.mark.parametrize("value", [0.0, 5e-324, 1e-310, 1e-9])
+def test_a_stiffness_next_to_none_is_refused(value):
+    rig = idle()
+    assert rig.command(Command.SET_GAINS, value, 1.0) == Reason.BAD_VALUE
+    assert rig.command(Command.SET_GAINS, 1e-6, 1.0) == Reason.NONE
+    assert rig.row["stiffness"] == 1e-6
+
+
 def test_gains_are_capped_by_the_card():
     rig = active()
     assert rig.command(Command.SET_GAINS, 1e5, 500.0) == Reason.NONE

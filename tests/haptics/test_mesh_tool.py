@@ -10,6 +10,8 @@ from scipy.spatial.transform import Rotation
 from haptics.cards import load_card
 from haptics.settings import make_settings
 from haptics.states import CommandKind, EngagementState, Reason
+from rtcore.dynamics.inertia import body_inertia
+from rtcore.tables import DEGRADED_NUMBERS
 
 LOW = (0.0, 0.0, BLOCK + 0.002)
 """Too low over the plane for the cube to turn onto an edge."""
@@ -157,3 +159,59 @@ def test_the_card_caps_the_rotational_spring():
     for name in ("rotational_stiffness", "tool_reach"):
         with pytest.raises(ValueError, match=name):
             make_settings(card, **{name: -1.0})
+
+
+def kept(rig: Rig, ticks: int = 60) -> None:
+    """Press and turn into the ground; every tick comes back, and the tool is somewhere."""
+    rig.record["budget"] = (400, 2, 5, 0)
+    for k in range(ticks):
+        rig.send(np.array(LOW) - (0.0, 0.0, 1e-4 * k), orientation=about_x(0.002 * k))
+        assert np.isfinite(rig.proxy).all()
+        assert np.linalg.norm(rig.output["proxy_orientation"]) == pytest.approx(1.0, abs=1e-9)
+
+
+INERTIA = body_inertia(0.05, np.diag([5e-6] * 3), (0.0, 0.0, 0.0))
+TOOLS = {"carried": {}, "sliding": {"turning": REACH**2}, "heavy": {"turning": REACH**2, "inertia": INERTIA}}
+
+
+@pytest.mark.parametrize("stiffness", [5e-324, 1e-310, 1e-200, np.nan])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_pull_without_a_sound_number_is_no_hand(tool, stiffness):
+    """The tool stays where it is; with sound gains it follows again, and forces come back."""
+    rig = Rig(block_model(**TOOLS[tool]), tool_reach=REACH, rotational_stiffness=GAIN, start=LOW, ramp_up_ms=20.0)
+    rig.command(CommandKind.LEASE)
+    rig.run(3, LOW)
+    place = rig.proxy.copy()
+    rig.row["stiffness"] = rig.row["stiffness_goal"] = stiffness
+    kept(rig)
+    assert np.abs(rig.proxy - place).max() <= 1e-12
+    assert rig.command(CommandKind.SET_GAINS, 400.0, 1.0) == Reason.NONE
+    rig.record["budget"] = (20000, 8, 50, 0)
+    rig.run(60)
+    assert np.linalg.norm(rig.proxy - place) > 5e-4
+    assert rig.command(CommandKind.ARM, 1) == Reason.NONE
+    rig.run(30)
+    assert rig.status == EngagementState.ACTIVE and np.isfinite(rig.wrench).all()
+
+
+@pytest.mark.parametrize("lost", ["momentum", "linear"])
+def test_a_motion_without_numbers_costs_a_fault_and_no_more(lost):
+    """A velocity of the tool that is NaN: it stands for a tick, which says so, and forces ramp down to FAULT."""
+    rig = Rig(block_model(**TOOLS["heavy"]), tool_reach=REACH, rotational_stiffness=GAIN, start=LOW, ramp_up_ms=20.0)
+    rig.activate(LOW)
+    rig.glide((0.0, 0.0, BLOCK - 0.001))
+    rig.run(20)
+    place = rig.proxy.copy()
+    rig.state.velocities[-1][lost] = np.nan
+    rig.send()
+    assert rig.output["report"]["degraded"] & DEGRADED_NUMBERS
+    assert np.array_equal(rig.proxy, place)
+    assert np.isfinite(rig.wrench).all()
+    kept(rig, 20)
+    assert (rig.status, rig.reason) == (EngagementState.FAULT, Reason.NOT_FINITE)
+    assert not rig.output["report"]["degraded"] & DEGRADED_NUMBERS
+    assert rig.command(CommandKind.RESET) == Reason.NONE
+    rig.record["budget"] = (20000, 8, 50, 0)
+    rig.run(30, (0.0, 0.0, 0.1), orientation=about_x(0.0))
+    rig.run(200)
+    assert rig.proxy == pytest.approx((0.0, 0.0, 0.1), abs=1e-2)

@@ -364,6 +364,24 @@ def test_motions_that_start_with_infinite_speed_are_refused(body):
     assert (front["travelled"], front["ahead"]) == (travelled, 0.0)
 
 
+@pytest.mark.parametrize("limit", [np.nan, np.inf])
+def test_what_is_asked_up_to_no_time_is_refused(limit):
+    """It ends, where it might go on for ever, and says that nothing is known to be free."""
+    _, pair = solids(2)
+    walk = Walk(pair)
+    walk.tick(mesh_pairs.query(), (0.0, 0.0, -STEP))
+    answer = walk.tick(mesh_pairs.query(limit=limit), (0.0, 0.0, -STEP))
+    assert (answer["time"], answer["found"], answer["truncated"]) == (0.0, 0, 1)
+
+
+def test_a_motion_without_numbers_comes_to_an_end():
+    _, pair = solids(2)
+    walk = Walk(pair)
+    walk.tick(mesh_pairs.query(), (0.0, 0.0, -STEP))
+    walk.tick(mesh_pairs.query(units=400), (np.nan, 0.0, np.nan))
+    assert walk.answer["units_used"] <= 400 + 14
+
+
 def test_a_front_needs_room():
     with pytest.raises(ValueError, match="at least one entry"):
         make_front(0, 1, 0)
