@@ -101,7 +101,7 @@ RENDER_FIELDS: tuple[Field, ...] = (
     Field("t_received", "i8", 1, "ns", "arrival of that sample, servo clock"),
     Field("t_sent", "i8", 1, "ns", "departure of this render, servo clock"),
     Field("wrench", "f8", 6, "N, N·m", "what a plain client applies: saturated, slew-limited"),
-    Field("proxy_position", "f8", 3, "m", "impedance: proxy pose at the coupling point"),
+    Field("proxy_position", "f8", 3, "m", "impedance: where the spring pulls the coupling point"),
     Field("proxy_orientation", "f8", 4, "", "impedance: proxy pose, [x, y, z, w]"),
     Field("proxy_twist", "f8", 6, "m/s, rad/s", "impedance: proxy twist"),
     Field("stiffness", "f8", 6, "N/m, N·m/rad", "impedance: diagonal K, ramp included"),

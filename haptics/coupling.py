@@ -28,10 +28,10 @@ A device gets what it drives (:mod:`haptics.degrees`): of five degrees the torqu
 torque, but when asked a force in its place (:mod:`haptics.sphere`), and an input device nothing, though the spring
 pulls the tool after it as ever.
 
-An adapter that closes the loop itself gets K (the ramp included), the tool's pose and twist in the device frame (by the
-constraint law the place that is as far from the image as what is held), and B
-only while a contact or a fixture holds the tool back; a diagonal cannot say "along the stretch", so it should hold the
-damper within the spring's force as above.
+An adapter that closes the loop itself gets K (the ramp included), the place that is by the stretch away from the device
+(by the law "spring" that of the tool's coupling point, if the tool is turned as its image is), the tool's orientation
+and twist in the device frame, and B only while a contact or a fixture holds the tool back; a diagonal cannot say "along
+the stretch", so it should hold the damper within the spring's force as above.
 """
 
 import math
@@ -45,7 +45,6 @@ from haptics.workspace import (
     orientation_to_device,
     position_to_device,
     tip_lever,
-    tool_position,
     torque_to_device,
     vector_to_device,
 )
@@ -154,11 +153,10 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     """The stage: coupling wrench (device frame, about the coupling point) and the impedance behind it."""
     tip = vector(proxy.position)
     apart = subtract(tip, vector(touch.image_tip))
-    reached = tool_position(world, proxy)
     if settings.law == CONSTRAINT:
-        held = held_stretch(world, touch, output.report, apart)
-        reached = add(reached, subtract(held, apart))
-        apart = held
+        apart = held_stretch(world, touch, output.report, apart)
+    # The image's coupling point and the stretch: a tool that is turned off its image has its own elsewhere.
+    reached = add(subtract(vector(touch.image_tip), tip_lever(world, quaternion(touch.tip_orientation))), apart)
     stretch = scaled(vector_to_device(settings, apart), 1.0 / touch.scale)
     fresh = freshness(settings, touch.age_ns)
     velocity = wanted_velocity(settings, touch)

@@ -434,7 +434,7 @@ OUTPUT = np.dtype(
         ("proxy_orientation", "f8", 4),
         ("wrench", "f8", 6),  # what a plain client applies, device frame, about the coupling point
         ("coupling_wrench", "f8", 6),  # before ramp, slew limit and saturation
-        ("render_position", "f8", 3),  # impedance: proxy pose in the device frame (coupling point)
+        ("render_position", "f8", 3),  # impedance: where the spring pulls the coupling point, device frame, m
         ("render_orientation", "f8", 4),
         ("render_twist", "f8", 6),
         ("stiffness", "f8", 6),  # diagonal, device frame [N/m x3, N·m/rad x3], ramp included

@@ -97,7 +97,7 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "output.proxy_orientation": ("", "of the tool, quaternion [x, y, z, w], scene"),
     "output.wrench": ("N, N·m", "[force, torque] that a plain client applies, device frame, about the coupling point"),
     "output.coupling_wrench": ("N, N·m", "before ramp, slew limit and saturation, device frame"),
-    "output.render_position": ("m", "impedance: proxy pose at the coupling point, device frame"),
+    "output.render_position": ("m", "impedance: where the spring pulls the coupling point, device frame"),
     "output.render_orientation": ("", "impedance: proxy pose, quaternion [x, y, z, w], device frame"),
     "output.render_twist": ("m/s, rad/s", "impedance: proxy twist [linear, angular], device frame"),
     "output.stiffness": ("N/m, N·m/rad", "impedance: diagonal, device frame, ramp included"),

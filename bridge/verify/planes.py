@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 from scipy.spatial.transform import Rotation
 
 from bridge.verify.certificate import Certificate
-from bridge.verify.force import held_by_constraints, turns
+from bridge.verify.force import held_by_constraints
 from bridge.verify.history import History
 from haptics.codes import CONSTRAINT
 
@@ -61,11 +61,9 @@ def certificates(history: History) -> list[Certificate]:
 
 
 def _stretches(history: History, to_device: Rotation) -> np.ndarray:
-    """(n, 3) from the device to where its spring pulls it, device frame, m: by the coupling points."""
+    """(n, 3) from the device to where its spring pulls it, device frame, m."""
     output = history.output
     apart = output["proxy_position"] - output["device_position"]
     if history.settings["law"] == CONSTRAINT:
         apart = np.array([held_by_constraints(each, history.has_mesh) for each in output])
-    offset = np.array(history.world["tip_offset"], dtype=float)
-    levers = [turns(output[name]).apply(offset) for name in ("device_orientation", "proxy_orientation")]
-    return to_device.apply(apart + levers[0] - levers[1]) / history.scale[:, None]
+    return to_device.apply(apart) / history.scale[:, None]

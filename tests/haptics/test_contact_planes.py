@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 from haptics_rig import (
+    BLOCK,
     CORNERS,
     EPS_ALERT,
     EPS_BREAK,
@@ -24,7 +25,7 @@ from bridge.adapters.spring import local_proxy, local_wrench
 from bridge.wire import Render, decode_render, encode_render
 from haptics.contact_planes import describe
 from haptics.fixtures import LINE, make_fixture, set_fixtures
-from haptics.states import CommandKind
+from haptics.states import CommandKind, Reason
 from haptics.tables import MAX_PLANES
 from rtcore.dynamics.inertia import body_inertia
 from rtcore.geometry.tree import build_tree
@@ -302,3 +303,46 @@ def test_more_walls_that_push_than_there_is_room_for_pin_the_tool(sides):
     describe(rig.model, rig.settings[0], rig.touch[0], rig.output)
     assert rig.output["plane_count"] == MAX_PLANES
     assert rig.output["pinned"] == (sides > MAX_PLANES)
+
+
+OFFSET = (0.0, 0.0, -0.1)
+"""m: a handle above the cube, so that a turn moves the coupling point by far more than the stretch."""
+
+
+def offset_block(turning: float, friction: float) -> Model:
+    """The cube of the bench over its plane, held by a handle above it."""
+    builder = ModelBuilder()
+    ground = builder.add_mesh(*build_tree(*square(1.0)))
+    builder.add_body(ground, friction_static=friction, friction_kinetic=friction)
+    tool = builder.add_mesh(*build_tree(BLOCK * CORNERS, FACES))
+    return builder.build(0.0, OFFSET, EPS_ALERT, EPS_SAFETY, EPS_BREAK, tool_mesh_id=tool, turning=turning)
+
+
+@pytest.mark.parametrize("law", ["spring", "constraint"])
+@pytest.mark.parametrize(("turning", "friction"), [(0.0, 0.5), (REACH**2, 0.5), (REACH**2, 0.0)])
+def test_of_a_tool_turned_off_its_image_the_local_force_is_the_couplings(turning, friction, law):
+    """Pressed 2 mm and turned by 0.3 rad about the tip, also half way up the ramp: at the device's pose the spring that
+    an adapter closes is the coupling's, ramped."""
+    rest = np.array((0.0, 0.0, BLOCK + EPS_SAFETY + 0.002))
+    start = rest - OFFSET
+    rig = Rig(
+        offset_block(turning, friction), tool_reach=REACH, start=rest, law=law,
+        stiffness=1000.0, damping=0.0, rotational_stiffness=1.0, ramp_up_ms=80.0, passivity=False,
+    )  # fmt: skip
+    rig.sample["position"] = start
+    assert rig.command(CommandKind.LEASE) == Reason.NONE
+    rig.send(start)
+    assert rig.command(CommandKind.ARM, 1) == Reason.NONE
+    ramped = 0
+    for k in range(90):
+        turn = Rotation.from_rotvec((0.0, 0.3 * min(1.0, max(0.0, (k - 20) / 50)), 0.0))
+        tip = rest - (0.0, 0.0, 2e-4 * min(k, 20))
+        rig.send(tip - turn.apply(OFFSET), turn.as_quat())
+        render = told(rig)
+        wanted = rig.output["gain"] * rig.output["coupling_wrench"][:3]
+        force = local_wrench(render, rig.sample["position"], NO_SPEED)[:3]
+        assert force == pytest.approx(wanted, abs=1e-6)
+        ramped += 0.0 < rig.output["gain"] < 1.0 and np.linalg.norm(wanted) > 0.1
+    assert ramped > 10 and rig.output["gain"] == 1.0 and np.linalg.norm(wanted) > 1.0
+    slipped = Rotation.from_quat(rig.output["proxy_orientation"]).inv() * turn
+    assert slipped.magnitude() > 0.02
