@@ -153,7 +153,7 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     """The stage: coupling wrench (device frame, about the coupling point) and the impedance behind it."""
     tip = vector(proxy.position)
     apart = subtract(tip, vector(touch.image_tip))
-    if settings.law == CONSTRAINT:
+    if settings.law == CONSTRAINT and touch.clutched == 0:
         apart = held_stretch(world, touch, output.report, apart)
     # The image's coupling point and the stretch: a tool that is turned off its image has its own elsewhere.
     reached = add(subtract(vector(touch.image_tip), tip_lever(world, quaternion(touch.tip_orientation))), apart)

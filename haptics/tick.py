@@ -39,6 +39,7 @@ def tick(model: Model, state: State, settings: np.ndarray, touch: np.ndarray, re
     workspace.map_device(world, proxy, chosen, memory)
     teleoperation.hear_other(world, chosen, memory, now.input)
     fixtures.lead(proxy, chosen, memory, now.output)
+    workspace.stand(proxy, memory, now.output)
     take_step(model, state, memory.goal, now.budget, now.output.report)
     velocity.observe(world, proxy, chosen, memory, now.input.sample)
     rate.observe(chosen, memory, now.output)

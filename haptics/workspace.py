@@ -168,6 +168,23 @@ def map_device(world: Record, proxy: Record, settings: Record, touch: Record) ->
     _pull(settings, touch)
 
 
+@kernel
+def stand(proxy: Record, touch: Record, output: Record) -> None:
+    """The stage, after fixtures: while clutched nobody pulls the tool, so that it stays wherever it was.
+
+    What was stretched then is what the force that ramps down is made of: another scale, or a device that moves, changes
+    neither the tool nor that.
+    """
+    if touch.clutched == 0:
+        return
+    goal = touch.goal
+    put_vector(goal.goal_position, vector(proxy.position))
+    put_quaternion(goal.goal_orientation, quaternion(proxy.orientation))
+    goal.stiffness = 0.0
+    put_vector(output.goal_position, vector(proxy.position))
+    put_quaternion(output.goal_orientation, quaternion(proxy.orientation))
+
+
 @inner
 def _pull(settings: Record, touch: Record) -> None:
     """Springs and dampers of the hand as the scene feels them: forces are the same, lengths are those of the scene.

@@ -80,12 +80,23 @@ class History:
         self._posed = self._posings(span.start)
         self.stiffness, self.damping, self.scale = (each[span] for each in gains_in_force(log.records, self.settings))
         own = float(self.settings["world_stiffness"])
-        self.pull = np.where(self._posed_once(span), (own if own > 0.0 else self.stiffness) / self.scale, 0.0)
+        pull = np.where(self._posed_once(span), (own if own > 0.0 else self.stiffness) / self.scale, 0.0)
+        self.stands = self._stands()
+        """(n,) is the tool asked to stay where it is while forces are off or on their way out, as by the clutch?"""
+        self.pull = np.where(self.stands, 0.0, pull)
         """(n,) stiffness of the spring that pulls the tool, in the scene, N/m; 0: nobody has"""
         self._poses: dict[tuple[int, int], Pose] = {}
 
     def __len__(self) -> int:
         return len(self.ticks)
+
+    def _stands(self) -> np.ndarray:
+        engaged = (EngagementState.ENGAGING, EngagementState.ACTIVE, EngagementState.HOLD)
+        stands = self.follows & ~np.isin(self.output["state"], engaged)
+        for what in ("position", "orientation"):
+            same = self.output[f"goal_{what}"][1:] == self.output[f"proxy_{what}"][:-1]
+            stands[1:] &= same.all(axis=1)
+        return stands
 
     def _known(self) -> np.ndarray:
         """(n,) does the log hold the states of bodies after this tick?"""

@@ -23,13 +23,15 @@ def certificates(history: History) -> list[Certificate]:
     output, settings = history.output, history.settings
     goal, image = output["goal_position"], output["device_position"]
     turned = np.abs(output["goal_orientation"] - output["device_orientation"]).max(axis=1)
-    found.judge_all(history.ticks, turned, 0.0, "orientation")
+    asked = ~history.stands
+    found.leave("asked to stay where it is", int(np.sum(history.stands)))
+    found.judge_all(history.ticks[asked], turned[asked], 0.0, "orientation")
     fixtures = settings["fixtures"][: int(settings["fixture_count"])]
     hard = fixtures[fixtures["stiffness"] == 0.0]
     led = history.pull > 0.0
     if len(hard) == 0:
         led[:] = False
-    free = ~led
+    free = ~led & asked
     found.judge_all(history.ticks[free], np.linalg.norm(goal[free] - image[free], axis=1), 0.0)
     if not led.any():
         return [found]

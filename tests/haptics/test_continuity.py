@@ -9,10 +9,26 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from haptics_rig import BLOCK, OWNER, REACH, REST, Rig, block_model, plane_model
+from haptics_rig import (
+    BLOCK,
+    EPS_ALERT,
+    EPS_BREAK,
+    EPS_SAFETY,
+    OWNER,
+    REACH,
+    REST,
+    TIP_RADIUS,
+    Rig,
+    block_model,
+    plane_model,
+    square,
+)
 from scipy.spatial.transform import Rotation
 
+from haptics.fixtures import PLANE, make_fixture, set_fixtures
 from haptics.states import TRANSITIONS, CommandKind, EngagementState, Reason
+from rtcore.geometry.tree import build_tree
+from rtcore.model import ModelBuilder
 
 OTHER = 1 << 62 | 12345
 """A session that no float64 holds."""
@@ -416,6 +432,63 @@ def test_a_hand_over_to_nobody_or_oneself_is_refused(values):
     rig = up_to("active", "sphere")
     assert rig.command(C.HAND_OVER, *values) == Reason.BAD_VALUE
     assert (rig.status, rig.output["owner"], rig.row["heir"]) == (S.ACTIVE, OWNER, 0)
+
+
+def poses(rig: Rig) -> tuple[np.ndarray, np.ndarray]:
+    return rig.proxy.copy(), rig.output["proxy_orientation"].copy()
+
+
+def clutch_and_scale(rig: Rig, factor: float) -> None:
+    """Press the clutch, change the scale at once or after the ramp: the tool stays, and the force only ever falls."""
+    for wait in (0, DOWN + 2):
+        twin = copy.copy(rig)
+        twin.state, twin.touch, twin.record = copy.deepcopy((rig.state, rig.touch, rig.record))
+        tool, last = poses(twin), np.linalg.norm(twin.wrench[:3])
+        assert last > 0.5
+        twin.command(C.CLUTCH, 1)
+        twin.run(wait)
+        assert twin.command(C.SET_SCALE, factor) == Reason.NONE
+        for _ in range(DOWN + 10):
+            twin.send(np.array(twin.sample["position"]) + (1e-5, 0.0, 0.0))
+            size = np.linalg.norm(twin.wrench[:3])
+            assert size <= last
+            last = size
+        assert (twin.status, last) == (S.IDLE, 0.0)
+        for now, then in zip(poses(twin), tool, strict=True):
+            assert np.abs(now - then).max() <= 1e-9
+
+
+@pytest.mark.parametrize("law", ["spring", "constraint"])
+@pytest.mark.parametrize("factor", [0.1, 4.0, 100.0])
+def test_a_clutched_tool_that_yields_stays_at_any_scale(factor, law):
+    """A cube that is pressed and turned on its edge, where springs and contacts balance."""
+    high = np.array((0.0, 0.0, BLOCK + 2.5e-4 + 0.001))
+    rig = Rig(
+        block_model(turning=REACH**2), tool_reach=REACH, start=high, law=law,
+        stiffness=1000.0, rotational_stiffness=0.2, ramp_up_ms=10.0, ramp_down_ms=DOWN,
+    )  # fmt: skip
+    rig.activate(high)
+    for k in range(20):
+        turn = Rotation.from_rotvec((0.0, 0.15 * (k + 1) / 20, 0.0)).as_quat()
+        rig.send(high - (0.0, 0.0, 0.004 * (k + 1) / 20), turn)
+    rig.run(15)
+    clutch_and_scale(rig, factor)
+
+
+@pytest.mark.parametrize("law", ["spring", "constraint"])
+def test_a_clutched_tool_between_a_fixture_and_a_surface_stays_at_any_scale(law):
+    """A tip that a hard fixture leads into a slope: the goal depends on the scale, where the tool is does not."""
+    builder = ModelBuilder()
+    plate = builder.add_mesh(*build_tree(*square(1.0)))
+    slope = tuple(Rotation.from_euler("y", 30.0, degrees=True).as_quat())
+    builder.add_body(plate, (0.0, 0.0, 0.0), slope, friction_static=0.0, friction_kinetic=0.0)
+    model = builder.build(TIP_RADIUS, (0.0, 0.0, 0.0), EPS_ALERT, EPS_SAFETY, EPS_BREAK)
+    rig = Rig(model, start=(0.0, 0.0, 0.012), law=law, stiffness=500.0, ramp_up_ms=10.0, ramp_down_ms=DOWN)
+    set_fixtures(rig.settings, [make_fixture(PLANE, (0.0, 0.0, 0.002), direction=(0.0, 0.0, 1.0))])
+    rig.activate((0.0, 0.0, 0.012))
+    rig.glide((0.0, 0.0, -0.004))
+    rig.run(10)
+    clutch_and_scale(rig, 4.0)
 
 
 @lru_cache
