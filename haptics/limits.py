@@ -117,7 +117,8 @@ def limit_port(touch: Record, output: Record, first: int, most: float, slew: flo
     scene = add(scene, scaled(damping, scenes_share(scene, link)))
     alone, _ = next_part(touch, vector(touch.scene_sent[first : first + 3]), scene, most, slew)
     # What stands in place of a torque is no spring either: it goes ahead in the share that is sent of it all.
-    share = touch.gain * sent(length(got), touch.gain * length(wanted))
+    told = sent(length(got), touch.gain * length(wanted))
+    share = touch.gain * told
     for k in range(3):
         output.wrench[first + k] = got[k]
         touch.scene_sent[first + k] = alone[k]
@@ -125,6 +126,10 @@ def limit_port(touch: Record, output: Record, first: int, most: float, slew: flo
         touch.damped[first + k] = share * damping[k]
         if first == 0:
             output.feed_forward[k] = share * (output.feed_forward[k] - link[k]) + touch.link_sent[k]
+            if touch.state == RELEASING:
+                # Whoever closes the spring is told as much less of it as the wrench is less: that only falls, too.
+                output.stiffness[k] *= told
+                output.damping[k] *= told
         else:
             # No spring stands behind the torque: who closes the impedance gets all of it this way, limited like here.
             output.feed_forward[3 + k] = got[k]

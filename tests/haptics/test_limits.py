@@ -6,6 +6,8 @@ from haptics_rig import REST, Rig, plane_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.adapters.spring import local_wrench
+from bridge.wire import decode_render, encode_render
 from haptics.cards import load_card
 from haptics.limits import NOT_FINITE, NOT_SENT, SATURATED, SLEW_LIMITED, approach
 from haptics.settings import make_settings
@@ -229,3 +231,25 @@ def test_the_torque_of_the_impedance_is_the_limited_one():
             assert np.linalg.norm(torque - last) <= slew * (1 + ROUNDING)
         last, most = torque, max(most, float(np.linalg.norm(rig.output["coupling_wrench"][3:])))
     assert most > largest and np.all(last == 0.0)
+
+
+@pytest.mark.parametrize("kind", [CommandKind.DISARM, CommandKind.CLUTCH, CommandKind.STOP])
+def test_what_an_adapter_makes_of_a_release_only_falls_too(kind):
+    """Pressed 1 mm, then released while the hand presses on at 0.1 m/s: the force of the impedance that is told, at the
+    pose of each tick, is the wrench."""
+    rig = Rig(ramp_up_ms=5.0, start=(0.0, 0.0, 0.01), stiffness=2000.0, damping=5.0, passivity=False)
+    rig.activate((0.0, 0.0, 0.01))
+    rig.press(0.001)
+    last = np.linalg.norm(rig.wrench[:3])
+    assert last == pytest.approx(2.0, rel=1e-3)
+    assert rig.command(kind, 1) == Reason.NONE
+    while rig.status == EngagementState.RELEASING:
+        rig.send(np.array(rig.sample["position"]) - (0.0, 0.0, 1e-4), twist=(0.0, 0.0, -0.1, 0.0, 0.0, 0.0))
+        render = decode_render(encode_render(rig.record, 0))
+        force = np.linalg.norm(local_wrench(render, rig.sample["position"], rig.sample["twist"][:3])[:3])
+        size = np.linalg.norm(rig.wrench[:3])
+        assert size <= last * (1.0 + ROUNDING)
+        if kind != CommandKind.CLUTCH:
+            assert force == pytest.approx(size, abs=1e-6)
+        last = size
+    assert last == 0.0
