@@ -95,9 +95,13 @@ def jumps(world: Record, settings: Record, touch: Record, sample: Record) -> boo
     """Whether the device went farther since its last good sample than it can, by translation or by the tip's turning;
     with a tool mesh, whose turning is felt, also whether it turned faster than a hand can.
 
-    The elapsed time is the client's, but no longer than the stale horizon: forces do not outlive a longer gap.
+    The elapsed time is the client's, but no longer than the stale horizon: forces do not outlive a longer gap. Of a
+    clock that was put back it is the servo's: the age that the last good sample had in the tick before, and a tick.
     """
-    elapsed = min(max(sample.t_sample - touch.last_t_sample, 0), settings.stale_after_ns)
+    elapsed = sample.t_sample - touch.last_t_sample
+    if elapsed < 0:
+        elapsed = touch.age_ns + np.int64(round(settings.dt * 1e9))
+    elapsed = min(max(elapsed, 0), settings.stale_after_ns)
     allowed = settings.speed_max * 1e-9 * elapsed + settings.jump_margin
     if length(subtract(vector(sample.position), vector(touch.device_position))) > allowed:
         return True

@@ -76,3 +76,16 @@ def test_a_clock_that_steps_hides_no_jump(step_ms):
     rig.send(np.array(rig.sample["position"]) + (1.01 * most, 0.0, 0.0))
     rig.run(20)
     assert (rig.status, rig.reason) == (EngagementState.FAULT, Reason.DEVICE_JUMP)
+
+
+@pytest.mark.parametrize(
+    ("lost", "way", "state"), [(3, 0.008, EngagementState.ACTIVE), (0, 0.02, EngagementState.RELEASING)]
+)
+def test_samples_lost_beside_a_clock_put_back_are_time_to_move(lost, way, state):
+    """2 m/s over four ticks is no jump for want of a clock; 20 m/s in one is a jump as ever."""
+    rig = Clocked(ramp_up_ms=20.0, start=(0.0, 0.0, 0.1))
+    rig.activate((0.0, 0.0, 0.1))
+    rig.silence(lost)
+    rig.offset_ns -= 10 * MS
+    rig.send((way, 0.0, 0.1))
+    assert rig.status == state
