@@ -15,6 +15,7 @@ from rtcore.spatial import (
     Vector,
     add,
     conjugate,
+    cross,
     length,
     multiply,
     normalise,
@@ -165,7 +166,7 @@ def map_device(world: Record, proxy: Record, settings: Record, touch: Record) ->
     put_quaternion(touch.tip_orientation, orientation)
     put_vector(touch.goal.goal_position, tip)
     put_quaternion(touch.goal.goal_orientation, orientation)
-    _pull(settings, touch)
+    _pull(world, settings, touch)
 
 
 @kernel
@@ -186,13 +187,14 @@ def stand(proxy: Record, touch: Record, output: Record) -> None:
 
 
 @inner
-def _pull(settings: Record, touch: Record) -> None:
+def _pull(world: Record, settings: Record, touch: Record) -> None:
     """Springs and dampers of the hand as the scene feels them: forces are the same, lengths are those of the scene.
 
     Unless the world side has gains of its own, as in the coupling of Colgate, Stanley and Brown 1995, they are those
     that the hand feels.
 
-    The damper that turns has the ratio to the one that pulls that the springs have.
+    The damper that turns has the ratio to the one that pulls that the springs have. The velocity is that of the tip's
+    centre, where the spring acts.
     """
     goal = touch.goal
     stiffness = settings.world_stiffness if settings.world_stiffness > 0.0 else touch.stiffness
@@ -206,6 +208,7 @@ def _pull(settings: Record, touch: Record) -> None:
         frame = quaternion(settings.workspace_orientation)
         velocity = scaled(rotate(frame, vector(touch.velocity)), touch.scale)
         turning = rotate(quaternion(touch.anchor_orientation), rotate(frame, vector(touch.angular_velocity)))
+        velocity = add(velocity, cross(turning, tip_lever(world, quaternion(touch.tip_orientation))))
     put_vector(goal.goal_velocity, velocity)
     put_vector(goal.goal_angular_velocity, turning)
 

@@ -2,11 +2,27 @@
 
 import numpy as np
 import pytest
-from haptics_rig import EPS_ALERT, REST, TIP_RADIUS, Rig, block_model, plane_model
+from haptics_rig import (
+    BLOCK,
+    CORNERS,
+    EPS_ALERT,
+    EPS_BREAK,
+    EPS_SAFETY,
+    FACES,
+    REACH,
+    REST,
+    TIP_RADIUS,
+    Rig,
+    block_model,
+    plane_model,
+    square,
+)
 from scipy.spatial.transform import Rotation
 
 from haptics.states import CommandKind, EngagementState, Reason
-from rtcore.model import ALERT_RESOLUTION
+from rtcore.dynamics.inertia import body_inertia
+from rtcore.geometry.tree import build_tree
+from rtcore.model import ALERT_RESOLUTION, ModelBuilder
 
 OFFSET = (0.01, -0.02, -0.04)
 
@@ -359,3 +375,26 @@ def test_nobody_can_swing_the_tool_out_of_the_world():
     rig.send((0.0, 0.0, -1e3))
     rig.silence(5)
     assert rig.proxy[2] >= TIP_RADIUS + EPS_ALERT
+
+
+def test_a_hand_that_turns_about_the_tip_of_a_tool_with_mass_leaves_it_there():
+    """The goal of the spring is the tip's centre, and so is its velocity: a handle goes round it, the tip stands.
+
+    The velocity is a tick old: what is left is B / K times the way by which that of the handle turns in one.
+    """
+    offset = np.array((0.0, 0.0, -0.1))
+    builder = ModelBuilder()
+    builder.add_body(builder.add_mesh(*build_tree(*square(1.0))))
+    tool = builder.add_mesh(*build_tree(BLOCK * CORNERS, FACES))
+    inertia = body_inertia(0.05, np.diag([5e-6] * 3), (0.0, 0.0, 0.0))
+    model = builder.build(
+        0.0, offset, EPS_ALERT, EPS_SAFETY, EPS_BREAK, tool_mesh_id=tool, turning=REACH**2, tool_inertia=inertia
+    )
+    tip = np.array((0.0, 0.0, 0.1))
+    rig = Rig(model, tool_reach=REACH, ramp_up_ms=20.0, start=tip, stiffness=400.0, damping=5.0)
+    rig.activate(tip - offset)
+    for k in range(40):
+        turn = Rotation.from_rotvec((0.0, 2e-3 * (k + 1), 0.0))
+        speed = -np.cross((0.0, 2.0, 0.0), turn.apply(offset))
+        rig.send(tip - turn.apply(offset), turn.as_quat(), twist=(*speed, 0.0, 2.0, 0.0))
+    assert np.linalg.norm(rig.proxy - tip) <= 1e-5
