@@ -35,6 +35,7 @@ class Config(Section):
     def _check(self) -> Self:
         self._check_host()
         self._check_peer()
+        self._check_times()
         for index, body in enumerate(self.scene.bodies):
             key = f"scene.body[{index}] ({body.name!r}).motion"
             if body.primitive in ROUNDED and not self.tool.whole:
@@ -69,6 +70,18 @@ class Config(Section):
                 self.sockets.transport,
                 'guards sockets on tcp: set `[sockets] transport = "tcp"`; those on ipc are this user\'s alone already',
             )
+
+    def _check_times(self) -> None:
+        """A tick has to come before its sample is late and while the render before may still be used."""
+        tick_ms = 1e3 / self.rates.tick_hz
+        for key, value, ticks in (
+            ("safety.hold_after_ms", self.safety.hold_after_ms, 1.5),
+            ("safety.stale_after_ms", self.safety.stale_after_ms, 3.0),
+            ("coupling.valid_for_ms", self.coupling.valid_for_ms, 1.5),
+        ):
+            if value < ticks * tick_ms:
+                right = f"must be at least {ticks:g} ticks, {ticks * tick_ms:g} ms at tick_hz = {self.rates.tick_hz:g}"
+                raise wrong(key, value, right)
 
     def _check_peer(self) -> None:
         address = self.sockets.peer

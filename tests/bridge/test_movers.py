@@ -120,7 +120,8 @@ def test_kinds_velocities_friction_and_restitution_go_to_the_tables():
 def test_what_bounces_is_faster_than_a_tick_of_gravity():
     assert rest_speed((0.0, 0.0, -9.81), 1e-3) == REST_SPEED
     assert rest_speed((0.0, 0.0, -9.81), 0.02) == pytest.approx(0.3924)
-    model = made("[rates]\ntick_hz = 50\n" + box("a", more=FREELY) + tool()).model
+    times = "[safety]\nhold_after_ms = 50\nstale_after_ms = 100\n[coupling]\nvalid_for_ms = 50\n"
+    model = made(f"[rates]\ntick_hz = 50\n{times}" + box("a", more=FREELY) + tool()).model
     assert model.inertias["rest_speed"][0] == pytest.approx(0.3924)
 
 

@@ -188,7 +188,8 @@ def test_any_gravity(head):
 
 @pytest.mark.parametrize("tick_hz", [50, 4000])
 def test_any_rate(tick_hz):
-    run(scene(stack(0.1), 0.1, more=f"[rates]\ntick_hz = {tick_hz}\n"), 300)
+    times = "[safety]\nhold_after_ms = 50\nstale_after_ms = 100\n[coupling]\nvalid_for_ms = 50\n"
+    run(scene(stack(0.1), 0.1, more=f"[rates]\ntick_hz = {tick_hz}\n{times}"), 300)
 
 
 @pytest.mark.parametrize("mass", [0.0, 0.05, 100.0])
