@@ -28,9 +28,10 @@ TRANSITIONS: dict[tuple[EngagementState, EngagementState], str] = {
     (_S.IDLE, _S.ARMED): "arm; or a clutch is let go before the device can engage again",
     (_S.IDLE, _S.ENGAGING): "a clutch that was pressed while engaged is let go",
     (_S.IDLE, _S.FAULT): "stop",
-    (_S.ARMED, _S.IDLE): "disarm, release, clutch, hand-over, shutdown, or no good sample in time",
+    (_S.ARMED, _S.IDLE): "disarm, release, clutch, hand-over, shutdown, lease expired, supervisor lost, or no good "
+    "sample in time",
     (_S.ARMED, _S.ENGAGING): "a good sample near the tool or re-anchored, and the deadman where it is required",
-    (_S.ARMED, _S.FAULT): "stop",
+    (_S.ARMED, _S.FAULT): "stop, or a wrench that was not finite",
     (_S.ENGAGING, _S.ACTIVE): "the ramp has ended",
     (_S.ENGAGING, _S.HOLD): "the newest good sample is late",
     (_S.ENGAGING, _S.RELEASING): "asked to: disarm, release, clutch, hand-over, stop, shutdown; let go: deadman; "
