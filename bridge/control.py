@@ -33,7 +33,7 @@ MAX_PENDING = 16
 """Commands that may wait for their tick; a stop is taken beyond that."""
 
 MAX_SESSIONS = 256
-"""Sessions remembered; the one that has been silent longest makes room."""
+"""Sessions remembered; of those that neither hold the device nor get it next, the one longest silent makes room."""
 
 MAX_FRAMES = 4
 MAX_REQUESTS = 32
@@ -107,6 +107,8 @@ class _Pending:
     request_id: int
     op: str
     deadline: int
+    sessions: tuple[int, ...] = ()
+    """Whose command it is, and to whom the device shall go."""
     hands_over: tuple[str, str] | None = None
     """Names of the old owner's client and of the new one's."""
     posted: int = field(default_factory=time.monotonic_ns)
@@ -260,6 +262,8 @@ class Control:
         self._tell = tell
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
         self._pending: dict[int, _Pending] = {}
+        self._next_owner = 0
+        """Session to which the device was handed last; it gets it when the forces are off."""
         self._surplus = False
         self.malformed = 0
         """Requests that could not be read."""
@@ -353,8 +357,8 @@ class Control:
         session = 0
         while session == 0 or session in self._sessions:
             session = secrets.randbits(63)
-        while len(self._sessions) >= MAX_SESSIONS:
-            self._sessions.popitem(last=False)
+        if len(self._sessions) >= MAX_SESSIONS:
+            self._make_room()
         self._sessions[session] = _Session(request["client"], tuple(request["roles"]))
         facts = self._facts
         return {
@@ -373,6 +377,21 @@ class Control:
             "t_received": received,
             "t_sent": time.monotonic_ns(),
         }
+
+    def _make_room(self) -> None:
+        """Forget a session: an observer if there is one, never the owner's and none whose command is under way.
+
+        An owner that only sends samples asks for nothing here, so it looks silent.
+        """
+        needed = {number for pending in self._pending.values() for number in pending.sessions}
+        newest = self._reader.newest()
+        if newest is not None:
+            needed.add(int(newest["output"]["owner"]))
+            if newest["output"]["state"] == EngagementState.RELEASING:
+                needed.add(self._next_owner)
+        free = [number for number in self._sessions if number not in needed]
+        watching = (number for number in free if "owner" not in self._sessions[number].roles)
+        del self._sessions[next(watching, free[0])]
 
     def _describe(self) -> dict[str, Any]:
         facts = self._facts
@@ -418,7 +437,8 @@ class Control:
         session = request.get("session", 0)
         if not urgent:
             if session not in self._sessions:
-                raise Refusal("bad_session", "`session` was not given out by `hello` of this daemon")
+                text = "`session` was not given out by `hello` of this daemon, or has made room for newer ones"
+                raise Refusal("bad_session", text)
             if self.stopping:
                 raise Refusal("stopping", "the daemon is shutting down")
             if len(self._pending) >= MAX_PENDING:
@@ -429,6 +449,7 @@ class Control:
                 raise Refusal("bad_request", "this session asked for the role of an observer only in `hello`")
         else:
             session = 0
+        heir = 0
         if op == "hand_over":
             heir = self._heir(session, request["to"])
             kind, values = CommandKind.HAND_OVER, [float(heir >> 32), float(heir & 0xFFFFFFFF)]
@@ -443,7 +464,7 @@ class Control:
             raise Refusal("busy", "the servo does not take commands") from None
         parties = (self._sessions[session].client, request["to"]) if op == "hand_over" else None
         deadline = time.monotonic_ns() + self._timeout_ns
-        self._pending[command_id] = _Pending(envelope, request_id, op, deadline, parties)
+        self._pending[command_id] = _Pending(envelope, request_id, op, deadline, (session, heir), parties)
 
     def _heir(self, session: int, name: str) -> int:
         """The session of that client which may own the device; of several the one heard from last."""
@@ -543,6 +564,8 @@ class Control:
         if output["command_result"] == CommandResult.DONE:
             if pending.op == "shutdown":
                 self.stopping = True
+            if pending.hands_over is not None:
+                self._next_owner = pending.sessions[1]
             if pending.hands_over is not None and self._tell is not None:
                 giver, taker = pending.hands_over
                 text = f"{giver!r:.60} hands the device over to {taker!r:.60}"

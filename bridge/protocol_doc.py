@@ -18,6 +18,7 @@ import haptics.link_codes
 import haptics.states
 from bridge import link_relay, peer_socket, schema, wire
 from bridge.config import Coupling, Link, Rates, Safety
+from bridge.control import MAX_SESSIONS
 from bridge.publisher import DEGRADED_WORDS, STATE_FIELDS
 from haptics.cards import LEAST_STIFFNESS
 from haptics.link_codes import LAWS, METHODS, LinkReason, LinkState
@@ -446,6 +447,7 @@ def render_document() -> str:
             ("from", "to", "when"),
             ((f"`{start.name}`", f"`{end.name}`", text) for (start, end), text in TRANSITIONS.items()),
         ),
+        sessions=MAX_SESSIONS,
         margin=f"{WORKSPACE_MARGIN * 1e3:g}",
         degraded=table(("bit", "what was cut short"), ((bit, f"`{word}`") for bit, word in DEGRADED_WORDS)),
         timing=_timing_table(),
@@ -583,6 +585,10 @@ refusals too. A command that no tick takes within 0.5 s is refused with `timeout
 Clock offset: with `t_0` when the request left and `t_1` when the reply came, both on the client's clock, the daemon's
 clock is ahead by `((t_received - t_0) + (t_sent - t_1)) / 2`, to within half of `(t_1 - t_0) - (t_sent -
 t_received)`.
+
+The daemon remembers {sessions} sessions. When there are more, one makes room: an observer before others, of those the
+one whose last command is longest ago, but never the owner's, and none whose command or hand-over is under way. Its
+requests are then refused with `bad_session`; say `hello` again.
 
 ### Error codes
 

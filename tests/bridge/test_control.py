@@ -9,7 +9,17 @@ import pytest
 import zmq
 from waiting import wait_until
 
-from bridge.control import MAX_PENDING, REASON_CODES, REASON_TEXTS, Control, Facts, Refusal, check_form, listen
+from bridge.control import (
+    MAX_PENDING,
+    MAX_SESSIONS,
+    REASON_CODES,
+    REASON_TEXTS,
+    Control,
+    Facts,
+    Refusal,
+    check_form,
+    listen,
+)
 from bridge.mailbox import CommandReader, CommandWriter, create_mailbox
 from bridge.ring import RingReader, RingWriter
 from bridge.runtime import AddressRefused
@@ -92,12 +102,14 @@ class Bench:
         (command,) = wait_until(self.taken, "no command", meanwhile=self.control.step)
         return command
 
-    def run_tick(self, command=None, result=CommandResult.DONE, reason=Reason.NONE, state=EngagementState.IDLE):
+    def run_tick(
+        self, command=None, result=CommandResult.DONE, reason=Reason.NONE, state=EngagementState.IDLE, owner=0
+    ):
         """One record, as the servo would write it."""
         self.tick += 1
         record = np.zeros(1, RECORD)
         record["tick"] = self.tick
-        record["output"]["state"] = state
+        record["output"]["state"], record["output"]["owner"] = state, owner
         if command is not None:
             record["output"]["command_id"] = command["id"]
             record["output"]["command_result"] = result
@@ -272,6 +284,54 @@ def test_a_hand_over_goes_to_the_named_client_heard_from_last(bench):
     error = bench.ask("hand_over", session=session, to="watcher")["error"]
     assert error["code"] == "bad_value" and "observer" in error["text"]
     assert bench.taken() == []
+
+
+def flood(bench, role):
+    """As many hellos as there are sessions, and a few more."""
+    for _ in range(MAX_SESSIONS + 5):
+        assert bench.ask("hello", client="flood", versions=[1], roles=[role])["ok"]
+
+
+def is_known(bench, session):
+    """Whether a command of this session reaches the servo."""
+    bench.post({"v": 1, "id": 1, "op": "renew", "session": session})
+    wait_until(lambda: bench.control.waiting or bench.client.poll(1), meanwhile=bench.control.step)
+    for command in bench.taken():
+        bench.run_tick(command)
+    return bench.answer()["ok"]
+
+
+@pytest.mark.parametrize("role", ["owner", "observer"])
+def test_no_flood_of_hellos_takes_the_session_of_the_owner(bench, role):
+    """The owner may have asked for nothing for hours: it sends samples, which go elsewhere."""
+    owner, other = bench.hello(), bench.hello()
+    bench.run_tick(state=EngagementState.ACTIVE, owner=owner)
+    flood(bench, role)
+    assert bench.ask("status")["owner"] == "me"
+    assert bench.ask("status")["counters"]["sessions"] == MAX_SESSIONS
+    bench.post({"v": 1, "id": 1, "op": "disarm", "session": owner})
+    command = bench.command()
+    assert (command["kind"], command["session"]) == (CommandKind.DISARM, owner)
+    bench.run_tick(command)
+    assert bench.answer()["ok"]
+    assert is_known(bench, other) == (role == "observer"), "observers make room first"
+
+
+def test_no_flood_of_hellos_takes_the_session_that_gets_the_device_next(bench):
+    owner = bench.hello()
+    heir = bench.ask("hello", client="you", versions=[1], roles=["owner"])["session"]
+    bench.run_tick(state=EngagementState.ACTIVE, owner=owner)
+    bench.client.send(msgpack.packb({"v": 1, "id": 9, "op": "hand_over", "session": owner, "to": "you"}))
+    command = bench.command()
+    flood(bench, "owner")
+    bench.run_tick(command, state=EngagementState.RELEASING, owner=owner)
+    assert bench.answer()["id"] == 9
+    flood(bench, "owner")
+    bench.run_tick(state=EngagementState.ARMED, owner=heir)
+    flood(bench, "owner")
+    assert bench.ask("status")["owner"] == "you"
+    assert is_known(bench, heir)
+    assert not is_known(bench, owner), "it has nothing to do with the device any more"
 
 
 def test_pose_body_names_the_body_by_its_place(bench):
