@@ -35,6 +35,7 @@ KEY_CHARACTERS = 40
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,47}")
 _KEY = re.compile(r"[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}")
 _BANNER = "# {what} of {name}, made by hapticd.\n{warning}\nmetadata\ncurve\n"
+_TAKEN = "{} exists already; keys are not written over, so remove it or choose another name"
 
 
 class KeysError(RuntimeError):
@@ -120,13 +121,20 @@ def make_pair(directory: Path, name: str) -> KeyPair:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise KeysError(f"cannot make the folder {directory}: {error.strerror}") from None
-    write_pair(directory / f"{name}{SECRET_SUFFIX}", name, pair)
-    public = directory / f"{name}{PUBLIC_SUFFIX}"
+    secret, public = directory / f"{name}{SECRET_SUFFIX}", directory / f"{name}{PUBLIC_SUFFIX}"
+    for path in (secret, public):
+        if os.path.lexists(path):
+            raise KeysError(_TAKEN.format(path))
+    write_pair(secret, name, pair)
     warning = "# Anybody may have it.\n"
     text = (
         _BANNER.format(what="Public key", name=name, warning=warning) + f'    public-key = "{pair.public.decode()}"\n'
     )
-    _write(public, text, 0o644)
+    try:
+        _write(public, text, 0o644)
+    except (KeysError, OSError):
+        secret.unlink()  # one without the other would be in the way of the next attempt
+        raise
     return pair
 
 
@@ -142,9 +150,7 @@ def _write(path: Path, text: str, mode: int) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except FileExistsError:
-        raise KeysError(
-            f"{path} exists already; keys are not written over, so remove it or choose another name"
-        ) from None
+        raise KeysError(_TAKEN.format(path)) from None
     except OSError as error:
         raise KeysError(f"cannot write {path}: {error.strerror}") from None
     with os.fdopen(descriptor, "w", encoding="ascii") as file:

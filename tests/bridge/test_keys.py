@@ -42,6 +42,31 @@ def test_nothing_is_written_over(folder):
     assert (folder / "alice.key_secret").read_bytes() == before
 
 
+def test_a_pair_is_made_whole_or_not_at_all(folder, monkeypatch):
+    """A secret key without its public one would be in the way of the next attempt."""
+    folder.mkdir()
+    public = folder / "bob.key"
+    public.write_text("something of bob's")
+    with pytest.raises(KeysError, match=r"bob\.key exists already"):
+        keys.make_pair(folder, "bob")
+    assert os.listdir(folder) == ["bob.key"]
+    public.unlink()
+
+    whole = keys._write
+
+    def secret_only(path, text, mode):
+        if path == public:
+            raise KeysError("no room")
+        whole(path, text, mode)
+
+    monkeypatch.setattr(keys, "_write", secret_only)
+    with pytest.raises(KeysError, match="no room"):
+        keys.make_pair(folder, "bob")
+    assert os.listdir(folder) == []
+    monkeypatch.undo()
+    keys.make_pair(folder, "bob")
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660, 0o602])
 def test_a_secret_that_others_can_read_is_refused(folder, mode):
     keys.make_pair(folder, "alice")
