@@ -47,7 +47,7 @@ from typing import Any
 import numpy as np
 import zmq
 
-from bridge.client import HapticdError, find_endpoints, find_keys
+from bridge.client import HapticdError, find_endpoints, find_keys, is_address
 from bridge.ending import asked_to_end
 from bridge.exit_codes import ExitCode
 from bridge.follower_robots import Robot, RobotError, RobotReading
@@ -434,11 +434,10 @@ def find_peer(daemon: str) -> str:
             text = f"the daemon {daemon!r} has no peer socket: its configuration needs a [link] without `connect`"
             raise HapticdError("no_link", text)
         return endpoints["peer"]
-    host, _, port = daemon.removeprefix("tcp://").rpartition(":")
-    is_tcp = daemon.startswith("tcp://") and bool(host) and port.isdecimal() and 0 < int(port[:6]) < 65536
-    if not is_tcp and not (daemon.startswith("ipc://") and len(daemon) > len("ipc://")):
+    if not is_address(daemon):
         raise ValueError(f"{daemon!r} is no address of a peer socket: tcp://HOST:PORT or ipc://PATH")
-    if is_tcp and find_keys(daemon) is None and not _is_here(host.strip("[]")):
+    host = daemon.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    if daemon.startswith("tcp://") and find_keys(daemon) is None and not _is_here(host):
         text = (
             f"{daemon} is on another machine: HAPTICD_SERVER_KEY and HAPTICD_CLIENT_KEYS are needed, "
             "as without keys anybody between the two could move the robot"

@@ -11,7 +11,7 @@
 A :class:`Client` and an :class:`Observer` belong to the thread that made them.
 """
 
-from bridge.client.connecting import START_TIMEOUT_S, find_endpoints, find_keys
+from bridge.client.connecting import START_TIMEOUT_S, find_endpoints, find_keys, is_address
 from bridge.client.errors import HapticdError, NoDaemonError, NoReplyError
 from bridge.client.greeting import check_greeting
 from bridge.client.observer import Observation, Observer
@@ -33,4 +33,5 @@ __all__ = [
     "check_greeting",
     "find_endpoints",
     "find_keys",
+    "is_address",
 ]

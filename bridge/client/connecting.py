@@ -14,16 +14,29 @@ START_TIMEOUT_S = 20.0
 """How long a client waits for a daemon that runs already but is still starting."""
 
 
+_NO_ADDRESS = "{!r:.100} is no address of a daemon's socket: {}"
+
+
+def is_address(text: str) -> bool:
+    """Whether this is written as an address is: ``tcp://HOST:PORT`` or ``ipc://PATH``."""
+    if text.startswith("ipc://"):
+        return len(text) > len("ipc://")
+    host, _, port = text.removeprefix("tcp://").rpartition(":")
+    return text.startswith("tcp://") and bool(host) and port.isdecimal() and 0 < int(port[:6]) < 65536
+
+
 def find_endpoints(name_or_endpoints: str | Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """Addresses of a daemon: (how to call it in messages, {"device", "control", "state", "events"}).
 
     Takes the name of a daemon of this user, the address of a control socket (``tcp://...``: the others come with the
     hello reply), or the addresses themselves. A daemon that is just starting is waited for. Raises NoDaemonError when
-    none of that name runs.
+    none of that name runs, ValueError for what is no address.
     """
     if isinstance(name_or_endpoints, Mapping):
         return "at the given addresses", dict(name_or_endpoints)
     if "://" in name_or_endpoints:
+        if not is_address(name_or_endpoints):
+            raise ValueError(_NO_ADDRESS.format(name_or_endpoints, "tcp://HOST:PORT or ipc://PATH"))
         return f"at {name_or_endpoints}", {"control": name_or_endpoints}
     try:
         runtime = RuntimeDirectory(name_or_endpoints)
@@ -71,7 +84,10 @@ def find_keys(
 
 
 def connect(socket: zmq.Socket, address: str, keys: ClientKeys | None, largest: int) -> None:
-    """Connect, encrypted where there are keys; a daemon that sends more than ``largest`` bytes is disconnected."""
+    """Connect, encrypted where there are keys; a daemon that sends more than ``largest`` bytes is disconnected.
+
+    Raises ValueError for what is no address.
+    """
     socket.setsockopt(zmq.MAXMSGSIZE, largest)
     if address.startswith("tcp://["):
         socket.setsockopt(zmq.IPV6, 1)
@@ -79,4 +95,8 @@ def connect(socket: zmq.Socket, address: str, keys: ClientKeys | None, largest: 
         keys.use(socket)
         # One who is refused knocks less and less often.
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
-    socket.connect(address)
+    try:
+        socket.connect(address)
+    except zmq.ZMQError as error:
+        socket.close(linger=0)
+        raise ValueError(_NO_ADDRESS.format(address, error)) from None
