@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge.cli.options import Json, files
+from bridge.cli.options import Json, above_zero, files
 from bridge.cli.printing import print_json
 from bridge.exit_codes import ExitCode
 
@@ -44,6 +44,8 @@ def inspect(
     """
     from bridge.scene.inspect import inspect_path
 
+    above_zero("--scale", "scale", scale)
+    above_zero("--density", "density", density)
     report = inspect_path(target, scale=scale, density=density, resolve=resolve)
     if as_json:
         print_json(report.to_dict())

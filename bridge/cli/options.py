@@ -1,5 +1,6 @@
 """Arguments that several commands take, and what the shell completes them with."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -39,6 +40,13 @@ Name = Annotated[
 ]
 Size = Annotated[str, typer.Option("--size", help="Of the picture: width x height, pixels.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def above_zero(option: str, what: str, value: float) -> float:
+    """The value of an option, when it is a number above 0."""
+    if not (math.isfinite(value) and value > 0.0):
+        fail(f"{option}: a {what} must be a number above 0, not {value:g}", ExitCode.USAGE)
+    return value
 
 
 def pixels(text: str) -> tuple[int, int]:
