@@ -65,6 +65,14 @@ REASON_TEXTS = {
     Reason.SHUTDOWN: "the daemon is shutting down",
 }
 
+FAULT_TEXT = "not possible in state FAULT; `hapticd reset`, or the operation `reset`, leaves it"
+
+POSE_TEXT = (
+    "the body stays where it is, as there it would be on or round the tool or a body that moves, or farther away than "
+    "1 km"
+)
+"""Why a pose of a body that is `held` is refused."""
+
 
 class Refusal(Exception):
     """A request that is not carried out: code and one sentence for the reply."""
@@ -529,6 +537,10 @@ class Control:
             near = difflib.get_close_matches(request["body"], names, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise Refusal("bad_value", f"the scene has no body named {request['body']!r}{hint}")
+        bodies = self._facts.scene.get("bodies", ())
+        motion = next((each["motion"] for each in bodies if each["name"] == request["body"]), "held")
+        if motion != "held":
+            raise Refusal("bad_value", f"the body {request['body']!r} is {motion}; only one that is held can be posed")
         orientation = [float(value) for value in request.get("orientation", (0.0, 0.0, 0.0, 1.0))]
         norm = math.sqrt(sum(value * value for value in orientation))
         if abs(norm - 1.0) > QUATERNION_TOLERANCE:
@@ -575,6 +587,10 @@ class Control:
         reason = int(output["command_reason"])
         code = REASON_CODES.get(reason, "wrong_state")  # type: ignore[call-overload]
         text = REASON_TEXTS.get(reason, f"refused: {name_of(Reason, reason)}")  # type: ignore[call-overload]
+        if reason == Reason.WRONG_STATE and output["state"] == EngagementState.FAULT:
+            text = FAULT_TEXT
+        elif reason == Reason.BAD_VALUE and pending.op == "pose_body":
+            text = POSE_TEXT
         self._refuse(pending.envelope, pending.request_id, code, f"`{pending.op}`: {text.format(state=state)}", after)
 
     def _answer(self, envelope: list[bytes], request_id: int, fields: Mapping[str, Any]) -> None:

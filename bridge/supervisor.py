@@ -76,10 +76,13 @@ def log_part(path: Path, number: int) -> Path:
 
 def facts_of(assembly: Any, name: str, endpoints: Mapping[str, str]) -> Facts:
     """What clients are told about the daemon, from its assembly."""
+    from bridge.assemble import KINDS  # long since there: it made the assembly
+
     settings = assembly.settings[0]
     config = assembly.config.model_dump(mode="json", by_alias=True)
     names = list(assembly.body_names)
     kinds = assembly.model.bodies["kind"].tolist()
+    motions = {kind: word for word, kind in KINDS.items()}
     bodies = assembly.model.bodies
     counts = assembly.model.meshes["triangle_count"][bodies["mesh_id"]]
     rounded = (bodies["rounding"] > 0.0).tolist()
@@ -98,7 +101,7 @@ def facts_of(assembly: Any, name: str, endpoints: Mapping[str, str]) -> Facts:
         scene={
             "name": config["scene"]["name"],
             "bodies": [
-                {"name": body, "motion": "held" if kind else "static", "triangles": count}
+                {"name": body, "motion": motions[kind], "triangles": count}
                 for body, kind, count in zip(names, kinds, triangles, strict=True)
             ],
             "tip_radius": float(assembly.model.world["tip_radius"][0]),

@@ -24,6 +24,7 @@ from bridge.mailbox import CommandReader, CommandWriter, create_mailbox
 from bridge.ring import RingReader, RingWriter
 from bridge.runtime import AddressRefused
 from bridge.schema import CONTROL_ERRORS, CONTROL_OPERATIONS
+from haptics.posing import LARGEST_COORDINATE
 from haptics.states import CommandKind, CommandResult, EngagementState, Reason
 from haptics.tables import COMMAND, RECORD
 
@@ -48,7 +49,10 @@ class Bench:
             stale_after_ms=20.0,
             limits={"force_max": 3.3},
             card={"name": "simulated"},
-            scene={"name": "scene"},
+            scene={
+                "name": "scene",
+                "bodies": [{"name": "plate", "motion": "static"}, {"name": "block", "motion": "held"}],
+            },
             config={},
             versions={},
             body_names=("plate", "block"),
@@ -170,6 +174,22 @@ def test_refusals_of_the_tick_have_documented_codes_and_one_sentence(bench, reas
     assert "{" not in reply["error"]["text"]
     assert reply["state_name"] == "ACTIVE"
     assert reason in REASON_TEXTS
+
+
+def test_what_fault_refuses_names_the_way_out(bench):
+    session = bench.hello()
+    bench.post({"v": 1, "id": 5, "op": "arm", "session": session})
+    bench.run_tick(bench.command(), CommandResult.REFUSED, Reason.WRONG_STATE, EngagementState.FAULT)
+    assert "state FAULT" in (text := bench.answer()["error"]["text"]) and "`hapticd reset`" in text
+
+
+def test_a_pose_that_is_refused_is_told_why(bench):
+    session = bench.hello()
+    bench.post({"v": 1, "id": 5, "op": "pose_body", "session": session, **valid(session)["pose_body"]})
+    bench.run_tick(bench.command(), CommandResult.REFUSED, Reason.BAD_VALUE, EngagementState.IDLE)
+    error = bench.answer()["error"]
+    assert error["code"] == "bad_value" and "on or round the tool" in error["text"]
+    assert LARGEST_COORDINATE == 1e3 and "farther away than 1 km" in error["text"]
 
 
 def test_timeout_when_the_servo_does_not_take_it(short_base):
@@ -363,6 +383,7 @@ def test_pose_body_names_the_body_by_its_place(bench):
         ("vibrate", {"amplitude": 1, "frequency": 9, "duration": 1, "direction": [0, 0, 0]}, "bad_value", "zero"),
         ("pose_body", {"body": "blok", "position": [0, 0, 0]}, "bad_value", "did you mean 'block'"),
         ("pose_body", {"body": "block", "position": [0, 0]}, "bad_request", "three numbers"),
+        ("pose_body", {"body": "plate", "position": [0, 0, 0]}, "bad_value", "'plate' is static; only one"),
         ("pose_body", {"body": "block", "position": [0, 0, 0], "orientation": [0, 0, 0, 2]}, "bad_value", "norm 2"),
         ("hand_over", {}, "bad_request", "needs `to`"),
         ("hand_over", {"to": "mee"}, "bad_value", "no other session is of a client named 'mee'"),

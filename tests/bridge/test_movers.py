@@ -11,6 +11,7 @@ from bridge.assemble import assemble
 from bridge.config import ConfigError, parse_config
 from bridge.movers import rest_speed
 from bridge.scene.errors import SceneError
+from bridge.supervisor import facts_of
 from rtcore.dynamics.inertia import REST_SPEED
 from rtcore.tables import FREE, KINEMATIC, STATIC
 
@@ -221,3 +222,11 @@ def test_every_pair_is_found_and_a_few_are_named():
     assert "'b0' penetrates 'b1'" in said and math.isclose(
         float(re.search(r"by ([0-9.e-]+) m", said)[1]), 0.1, rel_tol=0.03
     )
+
+
+def test_clients_are_told_how_each_body_moves():
+    """One that moves by itself is not one that may be posed."""
+    words = ("static", "held", "free", "kinematic")
+    scene = "".join(box(word, more=at(3 * i, 0, 2, word)) for i, word in enumerate(words))
+    facts = facts_of(made(scene + tool()), "test", {})
+    assert {body["name"]: body["motion"] for body in facts.scene["bodies"]} == {word: word for word in words}
