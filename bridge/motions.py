@@ -5,6 +5,7 @@ by the daemon's own map. It begins where the tool is, so nothing jumps and no re
 daemon is :mod:`bridge.hands`.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -73,6 +74,8 @@ class SceneView:
     """(n, 3) corners of a whole tool from the tip centre, tool axes, m; None when the daemon runs elsewhere."""
     stiffness: float = 400.0
     """Of the spring that is felt, N/m at the device."""
+    span: float = math.inf
+    """Across the workspace of the device, scene m; infinite when its card does not tell."""
     bodies: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Triangles (n, 3, 3) of each body in the scene, m; empty when the daemon runs elsewhere."""
 
@@ -99,6 +102,7 @@ class SceneView:
             whole=scene["tool"]["kind"] == "mesh",
             tool=tool,
             stiffness=float(description["limits"]["stiffness"]),
+            span=float(config["workspace"]["scale"]) * _across(description["card"]),
             bodies=bodies,
         )
 
@@ -145,6 +149,12 @@ class SceneView:
             t = np.sum(second * over, axis=1) / determinant
             hit = (determinant != 0) & (u >= 0) & (v >= 0) & (u + v <= 1) & (t >= 0)
         return origin + t[hit].min() * direction if hit.any() else None
+
+    def check_depth(self, depth: float) -> None:
+        """Raise ValueError when a hand cannot press so deep, scene m."""
+        if depth > self.span:
+            text = f"depth = {depth:g} m is more than the {self.span:.3g} m that the device's workspace is across"
+            raise ValueError(text)
 
     def box(self, body: str) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper corner (3,) of a body, scene m. Raises ValueError when there is no such body here."""
@@ -322,6 +332,14 @@ def _way(view: SceneView, goal: np.ndarray, orientation: np.ndarray) -> tuple[Wa
     return WayPoints([0.0, seconds], np.stack((view.tip, goal)), np.stack((orientation, orientation))), seconds
 
 
+def _across(card: Mapping[str, Any]) -> float:
+    """The longest way within the workspace of a device, m, from its card."""
+    radius, size = card.get("workspace_radius"), card.get("workspace_size")
+    if size is not None:
+        return math.hypot(*size)
+    return math.inf if radius is None else 2.0 * radius
+
+
 def _target(view: SceneView, point: Vector | None, normal: Vector) -> np.ndarray:
     """The point of a surface to work on: the one given, else the first one under the tool."""
     if point is not None:
@@ -354,6 +372,7 @@ def simulated_motion(
     outward ``normal``: where on the surface; by default the first one under the tool. ``grip``: ``held``, ``light`` or
     ``off``. Raises ValueError.
     """
+    view.check_depth(depth)
     if grip not in GRIPS:
         raise ValueError(f"the grip is one of {', '.join(GRIPS)}, not {grip!r}")
     up = np.asarray(normal, dtype=float) / np.linalg.norm(normal)
@@ -403,6 +422,7 @@ def recorded_motion(
     recording already is in the device frame and is taken as it stands. ``loop``: there and back. Raises RecordingError
     or ValueError.
     """
+    view.check_depth(depth)
     motion = recording if isinstance(recording, Recording) else read_recording(recording, topic=topic)
     if placement is None and not device_frame:
         if body is not None:

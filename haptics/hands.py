@@ -492,8 +492,10 @@ class _Rows:
 
 def _finite_array(name: str, values: Sequence | np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     array = np.array(values, dtype=np.float64)
-    if array.shape != shape or not np.all(np.isfinite(array)):
+    if array.shape != shape:
         raise ValueError(f"{name} must be finite numbers of shape {shape}, not {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must be finite numbers; one is not finite")
     return array
 
 

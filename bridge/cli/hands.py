@@ -1,5 +1,6 @@
 """``hapticd hand ...``: be the hand at a running daemon."""
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bridge.cli.errors import fail
-from bridge.cli.options import Json, Name, files
+from bridge.cli.options import Json, Name, above_zero, files
 from bridge.cli.printing import print_json
 from bridge.exit_codes import ExitCode
 
@@ -159,7 +160,12 @@ def mouse(name: Name = "default", duration: Duration = None) -> int:
 def _place(point: str | None, normal: str, depth: float) -> dict[str, Any]:
     """The options that say where on a surface a hand works."""
     where = None if point is None else _vector("--point", point)
-    return {"point": where, "normal": _vector("--normal", normal), "depth": depth}
+    up = _vector("--normal", normal)
+    if not any(up):
+        fail(f"--normal {normal!r} must have a length above 0, such as 0,0,1", ExitCode.USAGE)
+    size = max(map(abs, up))  # first by the largest, so that no square is too large or too small for a number
+    up = tuple(value / size for value in up)
+    return {"point": where, "normal": up, "depth": above_zero("--depth", "depth", depth)}
 
 
 def _vector(option: str, text: str) -> tuple[float, ...]:
@@ -169,6 +175,8 @@ def _vector(option: str, text: str) -> tuple[float, ...]:
         values = ()
     if len(values) != 3:
         fail(f"{option} {text!r} is not three numbers with commas between them, such as 0,0,0.1", ExitCode.USAGE)
+    if not all(map(math.isfinite, values)):
+        fail(f"{option} {text!r} is not finite", ExitCode.USAGE)
     return values
 
 

@@ -123,6 +123,11 @@ def test_every_error_with_an_exit_code_exists():
         (["link", "tcp://127.0.0.1:1", "ipc:///tmp/a", "--server-key-a", "x"], 9, "key file is missing"),
         (["snapshot", "x.mcap", "--size", "big"], 2, "--size"),
         (["hand", "sim", "--point", "1,2"], 2, "--point"),
+        (["hand", "sim", "--point", "nan,0,0"], 2, "--point 'nan,0,0' is not finite"),
+        (["hand", "sim", "--normal", "0,0,inf"], 2, "--normal '0,0,inf' is not finite"),
+        (["hand", "sim", "--normal", "0,0,0"], 2, "--normal '0,0,0' must have a length above 0"),
+        (["hand", "sim", "--depth", "nan"], 2, "--depth: a depth must be a number above 0, not nan"),
+        (["hand", "recorded", "motion.csv", "--depth", "-1"], 2, "--depth: a depth must be a number above 0, not -1"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -292,6 +292,9 @@ def test_bad_scripts_are_told(tmp_path, text, sentence):
 def test_wrong_options_are_told(tmp_path):
     with pytest.raises(ValueError, match="a hand is one of sim, recorded, scripted"):
         make_motion("left", a_view())
+    for kind, more in (("sim", {}), ("recorded", {"recording": a_recording()})):
+        with pytest.raises(ValueError, match=r"depth = 1e\+09 m is more than the 0\.2 m that the device's workspace"):
+            make_motion(kind, a_view(span=0.2), depth=1e9, point=(0, 0, 0), **more)
     with pytest.raises(ValueError, match="the path is one of"):
         simulated_motion(a_view(), path="square")
     with pytest.raises(ValueError, match="the grip is one of"):

@@ -228,9 +228,9 @@ def test_scripted_hand_meets_every_row_exactly():
     [
         (([], []), "at least one row"),
         (([0.0, 0.0], np.zeros((2, 3))), "row 1"),
-        (([0.0, np.nan], np.zeros((2, 3))), "times must be finite"),
+        (([0.0, np.nan], np.zeros((2, 3))), "times must be finite numbers; one is not finite"),
         (([0.0, 1.0], np.zeros((2, 2))), "positions must be finite numbers of shape"),
-        (([0.0, 1.0], np.full((2, 3), np.inf)), "positions must be finite"),
+        (([0.0, 1.0], np.full((2, 3), np.inf)), "positions must be finite numbers; one is not finite"),
         (([0.0, 1.0], np.zeros((2, 3)), [(0, 0, 0, 1), (0, 0, 0, 2)]), "row 1 has norm 2"),
     ],
 )
