@@ -127,7 +127,7 @@ _SESSION = {"session": ("session", True)}
 _ANYONE = {"session": ("session", False)}
 _KEYS: dict[str, dict[str, tuple[str, bool]]] = {
     "hello": {
-        "client": ("text", True),
+        "client": ("name", True),
         "versions": ("versions", True),
         "roles": ("roles", True),
         "t_client": ("integer", False),
@@ -137,7 +137,7 @@ _KEYS: dict[str, dict[str, tuple[str, bool]]] = {
     "lease": _SESSION,
     "renew": _SESSION,
     "release": _SESSION,
-    "hand_over": {**_SESSION, "to": ("text", True)},
+    "hand_over": {**_SESSION, "to": ("name", True)},
     "arm": {**_SESSION, "reanchor": ("flag", False)},
     "disarm": _SESSION,
     "clutch": {**_SESSION, "pressed": ("flag", True)},
@@ -165,6 +165,7 @@ assert set(_KEYS) == set(CONTROL_OPERATIONS)
 _KINDS = {
     "session": "the integer from the `hello` reply",
     "text": "a text",
+    "name": "a text of printable characters",
     "versions": "a list of integers",
     "roles": f"a list of roles ({', '.join(ROLES)})",
     "integer": "an integer",
@@ -198,6 +199,8 @@ def _fits(kind: str, value: Any) -> bool:
         return type(value) is int
     if kind == "text":
         return type(value) is str and value != ""
+    if kind == "name":  # people read it in a terminal, which obeys what cannot be printed
+        return type(value) is str and value != "" and value.isprintable()
     if kind == "flag":
         return type(value) is bool
     if kind == "number":
@@ -223,7 +226,7 @@ def check_form(request: Mapping[str, Any]) -> str:
         if key not in keys and key not in ("v", "id", "op"):
             near = difflib.get_close_matches(key, keys, 1)
             hint = f"; did you mean `{near[0]}`?" if near else ""
-            raise Refusal("bad_request", f"`{op}` takes no `{key:.40}`{hint}")
+            raise Refusal("bad_request", f"`{op}` takes no {key!r:.40}{hint}")
     for key, (kind, required) in keys.items():
         if key not in request:
             if required:

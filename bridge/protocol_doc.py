@@ -34,7 +34,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, bool], ...], str], ...] 
         "hello",
         "anyone",
         (
-            ("client", "text, a name for people", True),
+            ("client", "text of printable characters, a name for people", True),
             ("versions", "list of integers, the protocol versions that the client speaks", True),
             (
                 "roles",

@@ -21,6 +21,7 @@ def _plain(value: Any) -> Any:
 
 def print_map(values: dict[str, Any], indent: str = "") -> None:
     """Print a map for people: one entry a line, maps inside indented below their names."""
+    values = {printable(str(key)): value for key, value in values.items()}
     width = max((len(key) for key in values), default=0)
     for key, value in values.items():
         if isinstance(value, dict):
@@ -38,7 +39,12 @@ def _human(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, dict):
-        return ", ".join(f"{k} {_human(v)}" for k, v in value.items())
+        return ", ".join(f"{printable(str(k))} {_human(v)}" for k, v in value.items())
     if isinstance(value, (list, tuple)):
         return " ".join(_human(v) for v in value)
-    return str(value)
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    """The text, with an escape in place of each character that a terminal would obey instead of showing it."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

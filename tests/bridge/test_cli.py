@@ -165,6 +165,15 @@ def test_a_file_that_is_no_log_is_refused(hapticd, tmp_path):
         assert "garbage.mcap" in one_sentence(done)
 
 
+def test_what_a_terminal_would_obey_is_shown_instead(capsys):
+    from bridge.cli.printing import print_map
+
+    print_map({"owner": "\x1b[31mred\nstate  9", "Jürgen": {"\x07": ["\r"]}, "list": [{"\x1b": "\x1b"}]})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("\\x1b[31mred\\nstate  9") and "Jürgen" in lines[1]
+    assert len(lines) == 5 and all(line.isprintable() for line in lines)
+
+
 def test_the_schema_accepts_the_demo_configuration_and_refuses_a_typo(hapticd):
     import jsonschema
 

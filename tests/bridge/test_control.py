@@ -142,6 +142,16 @@ def test_hello_gives_a_session_and_the_facts(bench):
     assert bench.hello() != bench.hello()
 
 
+@pytest.mark.parametrize("client", ["\x1b[31mred", "two\nlines", "bell\x07", "\u202eright to left", ""])
+def test_a_name_that_a_terminal_would_obey_is_refused(bench, client):
+    error = bench.ask("hello", client=client, versions=[1], roles=["owner"])["error"]
+    assert error["code"] == "bad_request" and error["text"].startswith(
+        "`client` of `hello` must be a text of printable"
+    )
+    assert error["text"].isprintable()
+    assert bench.ask("hello", client="Jürgen's arm 2", versions=[1], roles=["owner"])["ok"]
+
+
 def test_hello_with_other_versions_only_is_refused(bench):
     error = bench.ask("hello", client="me", versions=[2], roles=["owner"])["error"]
     assert error["code"] == "version"
@@ -386,6 +396,14 @@ def test_pose_body_names_the_body_by_its_place(bench):
         ("pose_body", {"body": "plate", "position": [0, 0, 0]}, "bad_value", "'plate' is static; only one"),
         ("pose_body", {"body": "block", "position": [0, 0, 0], "orientation": [0, 0, 0, 2]}, "bad_value", "norm 2"),
         ("hand_over", {}, "bad_request", "needs `to`"),
+        (
+            "hand_over",
+            {"to": "me\x1b[31m"},
+            "bad_request",
+            "`to` of `hand_over` must be a text of printable characters",
+        ),
+        ("arm", {"\x1b[31m\n": True}, "bad_request", "`arm` takes no '\\x1b[31m\\n'"),
+        ("status", {"\x1b[31m\n": True}, "bad_request", "`status` takes no '\\x1b[31m\\n'"),
         ("hand_over", {"to": "mee"}, "bad_value", "no other session is of a client named 'mee'"),
         ("lease", {"session": "me"}, "bad_request", "integer from the `hello` reply"),
         ("lease", {"session": 12345}, "bad_session", "not given out"),
