@@ -178,7 +178,9 @@ class RuntimeDirectory:
                 raise RuntimeDirectoryError(
                     f"{directory} is not a directory; set HAPTICD_RUNTIME_DIR to one of your own"
                 )
-            if found.st_uid != os.getuid() or (directory == self.path and found.st_mode & 0o022):
+            # Where the sticky bit is, as at /tmp, others can write but cannot move what is ours.
+            sticky = directory != self.path and found.st_mode & stat.S_ISVTX
+            if found.st_uid != os.getuid() or (found.st_mode & 0o022 and not sticky):
                 raise RuntimeDirectoryError(
                     f"{directory} can be written by other users; set HAPTICD_RUNTIME_DIR to a directory of your own"
                 )
@@ -267,12 +269,15 @@ class RuntimeDirectory:
         write_json(self.endpoints_path, found if server_key is None else {**found, "server_key": server_key})
 
     def read_endpoints(self) -> dict[str, str]:
-        """Addresses of the running daemon; RuntimeDirectoryError when none runs under this name."""
+        """Addresses of the running daemon; RuntimeDirectoryError when none of this user's runs under this name."""
         if not self.is_running():
             raise RuntimeDirectoryError(
                 f"no daemon named {self.name!r} is running; start one with `hapticd run CONFIG`"
             )
         try:
+            for path in (self.path, self.endpoints_path):
+                if os.lstat(path).st_uid != os.getuid():
+                    raise RuntimeDirectoryError(f"{path} belongs to another user, so it is not believed")
             found = json.loads(self.endpoints_path.read_bytes())
             return {socket: found[socket] for socket in (*SOCKETS, *({PEER_SOCKET} & found.keys()))}
         except (OSError, ValueError, KeyError) as error:

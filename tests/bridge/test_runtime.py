@@ -43,6 +43,29 @@ def test_directory_is_private(tmp_path):
         runtime.create()
 
 
+@pytest.mark.parametrize(("mode", "good"), [(0o777, False), (0o770, False), (0o1777, True), (0o755, True)])
+def test_the_base_is_one_that_others_cannot_write_or_has_the_sticky_bit(tmp_path, mode, good):
+    base = tmp_path / "base"
+    base.mkdir()
+    base.chmod(mode)
+    if good:
+        assert RuntimeDirectory("default", base).create().path.is_dir()
+    else:
+        with pytest.raises(RuntimeDirectoryError, match="written by other users"):
+            RuntimeDirectory("default", base).create()
+        assert not list(base.iterdir()), "nothing is made there"
+
+
+def test_what_another_user_wrote_is_not_believed(tmp_path, monkeypatch):
+    runtime = RuntimeDirectory("default", tmp_path).create()
+    with runtime.lock():
+        runtime.write_endpoints(runtime.endpoints())
+        assert runtime.read_endpoints()
+        monkeypatch.setattr(os, "getuid", lambda: 12345)
+        with pytest.raises(RuntimeDirectoryError, match="belongs to another user"):
+            runtime.read_endpoints()
+
+
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "one").write_text("")
     with pytest.raises(RuntimeDirectoryError, match="one"):
