@@ -40,5 +40,8 @@ def test_files_that_cannot_be_inspected(tmp_path):
         inspect_path(tmp_path / "none.urdf")
     with pytest.raises(ConfigError, match="does not exist"):
         inspect_path(tmp_path / "none.toml")
+    with pytest.raises(SceneError, match="does not exist"):
+        inspect_path(tmp_path / "a.txt")
+    (tmp_path / "a.txt").touch()
     with pytest.raises(SceneError, match=r"unknown kind of file '\.txt'"):
         inspect_path(tmp_path / "a.txt")

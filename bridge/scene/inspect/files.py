@@ -53,6 +53,10 @@ def inspect_path(
     if suffix in FORMATS:
         mesh = prepare([Source(str(file), suffix, read_bytes(file), scale=(scale, scale, scale))])
         return InspectReport("mesh", str(path), [report_mesh(file.name, mesh, density, travel)])
+    if not str(path):
+        raise SceneError("the name of the file to inspect is empty")
+    if not file.is_file():
+        raise SceneError(f"{path}: {'is not a file' if file.exists() else 'does not exist'}")
     raise SceneError(
         f"{path}: unknown kind of file {suffix!r}; meshes are {', '.join(FORMATS)}, robots {', '.join(ROBOT_FORMATS)}, "
         "configurations .toml"
