@@ -1,10 +1,13 @@
 """The page of results: a new run replaces its own tables, and those of other figures stay as they are."""
 
+import re
 import subprocess
 from pathlib import Path
 
 from tools.bench.common import Figure, Result, made_from
 from tools.bench.report import render_report, sections
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def figure(name):
@@ -41,3 +44,19 @@ def test_the_version_is_that_of_the_checkout():
         return
     commit = made_from().removeprefix(" at ").removesuffix(" with changes")
     assert len(commit) >= 4 and told.stdout.startswith(commit)
+
+
+def test_how_soon_a_lost_supervisor_is_noticed_is_told_as_it_was_measured():
+    row = re.search(
+        r"`rows.supervisor_killed.noticed_ms` \| p50 (\S+) .* max (\S+) \|", (DOCS / "results.md").read_text()
+    )
+    assert row is not None
+    usual, longest = (f"{float(value):.1f}" for value in row.groups())
+    told = f"{usual} ms after the kill, {longest} ms at most", f"{usual} ms, {longest} ms at most"
+    for name, sentence in zip(("safety.md", "status.md"), told, strict=True):
+        assert sentence in (DOCS / name).read_text(), name
+
+
+def test_the_page_of_results_says_how_to_make_itself():
+    named = re.findall(r"--report (\S+?)`", (DOCS / "results.md").read_text())
+    assert len(named) > 5 and set(named) == {"docs/results.md"}
