@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from haptics.cards import DeviceCard
 
 
+RATE = 1000.0
+"""Hz of the tick, unless said otherwise."""
+
+DELAYS = [0, 1]
+"""Ticks, likewise."""
+
 PRESS = 0.003
 """m behind the surface where the hand of a rehearsal wants to be, scene."""
 
@@ -48,18 +54,20 @@ def certify(
     picture: Annotated[
         Path | None, typer.Option("--picture", help="Draw the plane of damping and stiffness as a PNG.")
     ] = None,
-    rate: Annotated[float, typer.Option("--rate", min=10.0, max=10000.0, help="Of the tick, Hz.")] = 1000.0,
+    rate: Annotated[float, typer.Option("--rate", min=10.0, max=10000.0, help="Of the tick, Hz.")] = RATE,
     delay: Annotated[
         list[int],
         typer.Option(
             "--delay", min=0, max=100, help="Ticks by which a wrench reaches the motors late; as many as wanted."
         ),
-    ] = [0, 1],  # noqa: B006  it never changes
+    ] = DELAYS,
     daemon: Annotated[
         str | None,
         typer.Option("--daemon", help="Rehearse at this running daemon: its stiffness is raised until it shakes."),
     ] = None,
-    hand: Annotated[GripName, typer.Option("--hand", help="--daemon: how the device is held.")] = GripName.held,
+    hand: Annotated[
+        GripName | None, typer.Option("--hand", help="--daemon: how the device is held; by default held.")
+    ] = None,
     highest: Annotated[float | None, typer.Option("--to", help="--daemon: up to this stiffness, N/m.")] = None,
     damping: Annotated[float | None, typer.Option("--damping", help="--daemon: of the coupling, N·s/m.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="--daemon: yes, it may shake.")] = False,
@@ -95,11 +103,17 @@ def certify(
             fail("--daemon takes a card, and none of --all, --write, --check, --show and --picture", ExitCode.USAGE)
         if not yes:
             fail("the device may begin to shake before the stiffness goes back: say --yes for that", ExitCode.USAGE)
-        return _rehearse(load_card(card), daemon, hand, highest, damping, as_json)
+        if rate != RATE or delay != DELAYS:
+            fail("--rate and --delay are the running daemon's own; leave them out with --daemon", ExitCode.USAGE)
+        return _rehearse(load_card(card), daemon, hand or GripName.held, highest, damping, as_json)
+    if hand is not None or highest is not None or damping is not None or yes:
+        fail("--hand, --to, --damping and --yes are for --daemon, which names the running daemon", ExitCode.USAGE)
     if every and picture is not None:
         fail("--picture shows one card; name it instead of --all", ExitCode.USAGE)
-    if show and (write or check):
-        fail("--show finds no rows that --write or --check could take", ExitCode.USAGE)
+    if show and (write or check or picture is not None):
+        fail("--show finds no rows that --write, --check or --picture could take", ExitCode.USAGE)
+    if write and check:
+        fail("--check compares with the rows that --write replaces; give one of the two", ExitCode.USAGE)
     names = card_names() if card is None else [card]
     paths = [card_path(name) for name in names]
     cards = [load_card(path.resolve().as_posix()) for path in paths]

@@ -57,6 +57,11 @@ def link(
         line = Line(delay_ms=delay, jitter_ms=jitter, loss=loss / 100.0, burst=burst, seed=seed)
     except ValueError as error:
         fail(str(error), ExitCode.USAGE)
+    for end, server_key in ((a, server_key_a), (b, server_key_b)):
+        if server_key is not None and not end.startswith("tcp://"):
+            fail(f"{end} is no tcp:// address, so it takes no server key", ExitCode.USAGE)
+    if keys is not None and not any(end.startswith("tcp://") for end in (a, b)):
+        fail("--keys is for an end that is a tcp:// address; neither is", ExitCode.USAGE)
     summary = run_relay(
         a,
         b,
