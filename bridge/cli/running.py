@@ -56,7 +56,12 @@ def run(
         hapticd run scene.toml --resolve
     """
     from bridge.daemon import run_config
+    from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError
 
+    try:
+        RuntimeDirectory(name)
+    except RuntimeDirectoryError as error:  # told before scene and kernels are prepared, which takes a while
+        fail(str(error), ExitCode.USAGE)
     return run_config(
         config,
         name=name,

@@ -78,6 +78,7 @@ def test_every_error_with_an_exit_code_exists():
     ("arguments", "code", "said"),
     [
         (["run", "missing.toml"], 3, "missing.toml"),
+        (["run", "missing.toml", "--name", "../x"], 2, "daemon name '../x' is not usable"),
         (["status"], 8, "no daemon"),
         (["status", "--name", "left"], 8, "left"),
         (["stop"], 8, "no daemon"),
