@@ -10,7 +10,7 @@ from collections.abc import Callable
 import typer
 
 from bridge.cli import adapters, certify, collision, follow, hands, keys, links, logs, machine, running
-from bridge.cli.errors import guarded
+from bridge.cli.errors import Command, guarded
 
 RUN = "Run and feel"
 
@@ -80,14 +80,14 @@ def _application() -> typer.Typer:
     )
     for panel, commands in COMMANDS.items():
         for name, function in commands.items():
-            application.command(name, rich_help_panel=panel)(guarded(function))
+            application.command(name, cls=Command, rich_help_panel=panel)(guarded(function))
     hand = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
         help="Be the hand at a running daemon: simulated, recorded, scripted, or the mouse.",
     )
     for name, function in HANDS.items():
-        hand.command(name)(guarded(function))
+        hand.command(name, cls=Command)(guarded(function))
     application.add_typer(hand, name="hand", rich_help_panel=RUN)
     own = typer.Typer(
         no_args_is_help=True,
@@ -95,7 +95,7 @@ def _application() -> typer.Typer:
         help="Make and list the keys with which other machines may feel a daemon here.",
     )
     for name, function in KEYS.items():
-        own.command(name)(guarded(function))
+        own.command(name, cls=Command)(guarded(function))
     application.add_typer(own, name="keys", rich_help_panel="Scene and machine")
     return application
 

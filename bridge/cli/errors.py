@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from bridge.exit_codes import ExitCode
 
@@ -39,6 +40,20 @@ def fail(text: str, code: ExitCode) -> NoReturn:
     """Print one sentence on stderr and leave with a code."""
     print(f"hapticd: {text}", file=sys.stderr)
     raise typer.Exit(int(code))
+
+
+class Command(TyperCommand):
+    """A command whose complaints about options do not begin with how they were found."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read the command line."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except Exception as error:
+            message = getattr(error, "message", None)
+            if isinstance(message, str):
+                error.message = message.removeprefix("Value error, ")  # type: ignore[attr-defined]
+            raise
 
 
 def guarded(function: Callable[..., int]) -> Callable[..., None]:

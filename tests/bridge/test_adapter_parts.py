@@ -665,7 +665,7 @@ def test_an_adapter_of_ones_own_is_found_by_its_file(tmp_path):
     ("name", "options", "text"),
     [
         ("sim", {}, "no adapter 'sim'; there are simulated, inverse"),
-        ("nowhere.py", {}, "nowhere.py cannot be loaded"),
+        ("nowhere.py", {}, "^nowhere.py does not exist$"),
         ("bridge.adapters.plant", {}, "has 0 classes derived from Device"),
         ("bridge.adapters.plant:Plant", {}, "has no class 'Plant' derived from"),
         ("simulated", {"colour": "red"}, "has no option 'colour'; it has card, path"),

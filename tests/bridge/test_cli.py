@@ -149,12 +149,14 @@ def test_wrong_input_gets_one_sentence_and_its_exit_code(hapticd, arguments, cod
 
 
 @pytest.mark.parametrize(
-    "arguments", [["run"], ["fly"], ["run", "x.toml", "--wings"], ["hand", "sim", "--path", "fly"]]
+    "arguments",
+    [["run"], ["fly"], ["run", "x.toml", "--wings"], ["hand", "sim", "--path", "fly"], ["follow", "--mirror", "q"]],
 )
 def test_a_command_line_that_is_not_understood_is_a_usage_error(hapticd, arguments):
     done = hapticd(*arguments)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr and done.stderr
+    assert "Value error" not in done.stderr
 
 
 def test_an_unknown_key_is_named_with_the_nearest_known_one(hapticd, tmp_path):
