@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bridge.cli.errors import fail
-from bridge.cli.options import Json
+from bridge.cli.options import Json, check_output
 from bridge.cli.printing import print_json
 from bridge.exit_codes import ExitCode
 
@@ -133,6 +133,8 @@ def certify(
             print("\n".join(told))
         return ExitCode.OK
 
+    if picture is not None:
+        check_output("--picture", picture)
     rows = _find([each for _, each in driven], rate, tuple(dict.fromkeys(delay)), quiet=as_json)
     wrong: list[str] = []
     result: dict[str, Any] = {}

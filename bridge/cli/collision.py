@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.cli.errors import fail
-from bridge.cli.options import Json, Size, files, pixels
+from bridge.cli.options import Json, Size, check_output, files, pixels
 from bridge.cli.printing import print_json
 from bridge.exit_codes import ExitCode
 
@@ -126,6 +126,8 @@ def ccd(
 
     width, height = pixels(size)
     begin, finish = _pose("--from", start), _pose("--to", end)
+    if png is not None:
+        check_output("--png", png, folders_are_made=True)
     first_name, first_mesh = load_shape(first, scale_a)
     second_name, second_mesh = load_shape(second, scale_b)
     # fmt: off

@@ -1,6 +1,7 @@
 """Arguments that several commands take, and what the shell completes them with."""
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -40,6 +41,22 @@ Name = Annotated[
 ]
 Size = Annotated[str, typer.Option("--size", help="Of the picture: width x height, pixels.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def check_output(option: str, path: Path, *, folders_are_made: bool = False) -> None:
+    """Before long work: whether its result can be written there."""
+    folder = path.parent
+    while folders_are_made and not folder.exists():
+        folder = folder.parent
+    if path.is_dir():
+        trouble = "is a folder; name a file"
+    elif not folder.is_dir():
+        trouble = f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}"
+    elif not os.access(path if path.exists() else folder, os.W_OK):
+        trouble = "may not be written"
+    else:
+        return
+    fail(f"{option} {path}: {trouble}", ExitCode.INPUT)
 
 
 def above_zero(option: str, what: str, value: float) -> float:

@@ -149,6 +149,29 @@ def test_wrong_input_gets_one_sentence_and_its_exit_code(hapticd, arguments, cod
 
 
 @pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["certify", "touch", "--picture", "nodir/x.png"], "--picture nodir/x.png: nodir does not exist"),
+        (["certify", "touch", "--picture", "."], "--picture .: is a folder; name a file"),
+        (["ccd", "sphere:1", "sphere:1", "--from", "3,0,0", "--to", "0,0,0", "--png", "."], "--png .: is a folder"),
+        (
+            ["ccd", "sphere:1", "sphere:1", "--from", "3,0,0", "--to", "0,0,0", "--png", "/dev/null/x/y.png"],
+            "--png /dev/null/x/y.png: /dev/null is not a folder",
+        ),
+    ],
+)
+def test_where_a_picture_cannot_go_is_told_before_the_work(hapticd, monkeypatch, option, said):
+    def work(*_, **__):
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr("bridge.cli.certify._find", work)
+    monkeypatch.setattr("bridge.ccd.first_time", work)
+    done = hapticd(*option)
+    assert done.returncode == 4, done.stderr
+    assert said in one_sentence(done)
+
+
+@pytest.mark.parametrize(
     "arguments",
     [["run"], ["fly"], ["run", "x.toml", "--wings"], ["hand", "sim", "--path", "fly"], ["follow", "--mirror", "q"]],
 )
