@@ -20,6 +20,7 @@ from zmq.utils.monitor import recv_monitor_message
 
 from bridge.keys import (
     ALLOWED,
+    LOCAL,
     SECRET_SUFFIX,
     SERVER,
     ClientKeys,
@@ -36,9 +37,6 @@ from bridge.runtime import RuntimeDirectory, RuntimeDirectoryError, check_addres
 
 ZAP_ADDRESS = "inproc://zeromq.zap.01"
 ZAP_VERSION = b"1.0"
-LOCAL = "local"
-"""Name of the pair that a daemon makes at each start for the programs of its own user."""
-
 HANDSHAKE_MS = 5000
 """A peer that has not proven its key by then is disconnected."""
 

@@ -19,6 +19,9 @@ from zmq.utils import z85
 SERVER = "server"
 """Name of the daemon's own pair."""
 
+LOCAL = "local"
+"""Name of the pair that a daemon makes at each start for the programs of its own user."""
+
 SECRET_SUFFIX = ".key_secret"
 PUBLIC_SUFFIX = ".key"
 ALLOWED = "allowed"
@@ -74,6 +77,8 @@ def keys_directory() -> Path:
 
 def check_name(name: str) -> str:
     """Return a name that a key may have; raise KeysError for any other."""
+    if name == LOCAL:
+        raise KeysError(f"{name!r} is how a daemon calls programs of its own user; choose another name")
     if not _NAME.fullmatch(name):
         raise KeysError(
             f"{name!r:.60} is no name for a key: up to 48 letters, digits, '.', '_' or '-', starting with a letter or "

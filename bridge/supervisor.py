@@ -19,12 +19,12 @@ from typing import Any
 
 import zmq
 
-from bridge.access import LOCAL, Judge, load_access, load_link_keys
+from bridge.access import Judge, load_access, load_link_keys
 from bridge.children import Child, Helper, describe_status, python_module
 from bridge.control import Control, Facts, listen
 from bridge.ending import ending_signals
 from bridge.exit_codes import ExitCode
-from bridge.keys import KeysError, new_pair, write_pair
+from bridge.keys import LOCAL, KeysError, new_pair, write_pair
 from bridge.link_watch import LinkWatch
 from bridge.mailbox import CommandWriter, create_mailbox, find_orphans
 from bridge.notices import Notifier

@@ -6,12 +6,16 @@ from typing import Annotated
 import typer
 
 from bridge.cli.options import Json, files
-from bridge.cli.printing import print_json
+from bridge.cli.printing import print_json, printable
 from bridge.exit_codes import ExitCode
 
 Folder = Annotated[
     Path | None,
-    typer.Option("--dir", "-d", help="Folder of the keys; by default $HAPTICD_KEYS_DIR, else ~/.config/hapticd/keys."),
+    typer.Option(
+        "--dir",
+        "-d",
+        help="Folder of the keys; by default $HAPTICD_KEYS_DIR, else hapticd/keys in $XDG_CONFIG_HOME or ~/.config.",
+    ),
 ]
 Key = Annotated[
     str,
@@ -140,17 +144,26 @@ def list_keys(folder: Folder = None, as_json: Json = False) -> int:
     from bridge import keys
 
     where = _folder(folder)
+    if where.exists() and not where.is_dir():
+        raise keys.KeysError(f"{where} is not a folder")
     found = sorted(where.glob(f"*{keys.PUBLIC_SUFFIX}")) if where.is_dir() else []
-    own = {path.stem: keys.fingerprint(keys.read_public(path)) for path in found}
+    own, unread = {}, {}
+    for path in found:
+        try:
+            own[path.stem] = keys.fingerprint(keys.read_public(path))
+        except keys.KeysError as error:
+            unread[path.name] = printable(str(error))
     path = where / keys.ALLOWED
     allowed = keys.read_allowed(path) if path.exists() else {}
     let_in = {name: keys.fingerprint(key) for name, key in sorted(allowed.items())}
     if as_json:
-        print_json({"directory": str(where), "keys": own, "allowed": let_in})
+        print_json({"directory": str(where), "keys": own, "unread": unread, "allowed": let_in})
         return ExitCode.OK
     print(f"{where}")
     for title, rows in (("keys", own), ("let in", let_in)):
         print(f"  {title}" + ("" if rows else ": none"))
         for name, digits in rows.items():
-            print(f"    {name:<16} {digits}")
+            print(f"    {printable(name):<16} {digits}")
+    for why in unread.values():
+        print(f"  not read: {why}")
     return ExitCode.OK

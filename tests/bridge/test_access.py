@@ -11,10 +11,10 @@ from handshakes import HANDSHAKE_FAILED
 from waiting import wait_until
 
 from bridge import keys
-from bridge.access import LOCAL, Judge, Question, ask_judge, bind, read_question
+from bridge.access import Judge, Question, ask_judge, bind, read_question
 from bridge.client import HapticdError, NoDaemonError, find_keys
 from bridge.control import listen
-from bridge.keys import ClientKeys
+from bridge.keys import LOCAL, ClientKeys
 from bridge.runtime import AddressRefused, RuntimeDirectory, reachable
 
 DEADLINE_S = 60.0

@@ -1,5 +1,6 @@
 """Key files: what is made can be read, by ZeroMQ's own reader too, and what cannot be trusted is refused."""
 
+import json
 import os
 import stat
 
@@ -152,6 +153,29 @@ def test_fingerprints_tell_keys_apart():
 def test_names_that_could_leave_the_folder_are_refused(folder, name):
     with pytest.raises(KeysError, match="no name for a key"):
         keys.make_pair(folder, name)
+
+
+def test_the_name_of_a_daemons_own_programs_is_no_clients(folder):
+    with pytest.raises(KeysError, match="'local' is how a daemon calls programs of its own user"):
+        keys.make_pair(folder, "local")
+    with pytest.raises(KeysError, match="'local' is how"):
+        keys.allow(folder / "allowed", "local", keys.new_pair().public)
+    assert not folder.exists()
+
+
+def test_what_is_no_key_is_named_and_the_others_are_listed(tmp_path):
+    folder = tmp_path / "k"
+    pair = keys.make_pair(folder, "alice")
+    (folder / "junk.key").write_text("nothing")
+    done = called(tmp_path, "keys", "list", "--dir", folder)
+    assert done.returncode == 0, done.stderr
+    assert keys.fingerprint(pair.public) in done.stdout
+    assert f"not read: {folder / 'junk.key'} holds no public key" in done.stdout
+    told = json.loads(called(tmp_path, "keys", "list", "--dir", folder, "--json").stdout)
+    assert list(told["keys"]) == ["alice"] and list(told["unread"]) == ["junk.key"]
+    done = called(tmp_path, "keys", "list", "--dir", folder / "junk.key")
+    assert done.returncode == 4 and "junk.key is not a folder" in one_sentence(done)
+    assert "XDG_CONFIG_HOME" in called(tmp_path, "keys", "list", "--help").stdout
 
 
 def test_the_commands_make_allow_list_and_revoke(tmp_path):
