@@ -6,6 +6,7 @@
     spring.py          the local spring of a render, closed at the device's own rate
     registry.py        which adapters there are, by name
     conformance.py     what any of them must do, tested from outside; with relay.py between it and a daemon
+    agreement.py       whether samples say what the device did, for that test; benches.py: what it is tested at
     plant.py           a handle in a hand, for devices that are not there; journal.py: what it felt, for the test
 
 The adapters themselves: `simulated`, `inverse`, `force_dimension`, `spacemouse`, `gamepad`, and `template` to copy.

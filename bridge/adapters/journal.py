@@ -5,11 +5,13 @@ by which it holds the handle, pulls the plug or makes the clock lie. Each word h
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from haptics.last_line import Wrench
+from bridge.adapters.device import IDENTITY
+from haptics.last_line import NO_WRENCH, Wrench
 
 READ, WRITTEN = 1, 2
 
@@ -20,9 +22,20 @@ HEADER = np.dtype(
         ("clock_step", "<i8"),  # ns, added to the device's own clock
         ("lift", "<f8", 3),  # m, where the hand wants the handle, from where it began
         ("speed", "<f8"),  # m/s, as fast as the hand goes there
+        ("turn", "<f8", 3),  # rad, rotation vector: how the hand wants the handle turned, from how it began
+        ("turn_speed", "<f8"),  # rad/s, as fast as the hand turns it there
     ]
 )
-ROW = np.dtype([("t", "<i8"), ("kind", "<u8"), ("position", "<f8", 3), ("wrench", "<f8", 6)])
+ROW = np.dtype(
+    [
+        ("t", "<i8"),
+        ("kind", "<u8"),
+        ("position", "<f8", 3),
+        ("wrench", "<f8", 6),
+        ("orientation", "<f8", 4),
+        ("twist", "<f8", 6),
+    ]
+)
 ROWS = 1 << 17
 """Later rows take the place of the first ones."""
 
@@ -44,12 +57,21 @@ class Journal:
             file.truncate(HEADER.itemsize + ROWS * ROW.itemsize)
         journal = cls(path)
         journal.words["speed"] = 0.1
+        journal.words["turn_speed"] = 1.0
         return journal
 
-    def note(self, kind: int, t_ns: int, position: np.ndarray, wrench: Wrench) -> None:
-        """Add a row: the device's side."""
+    def note(
+        self,
+        kind: int,
+        t_ns: int,
+        position: np.ndarray,
+        wrench: Wrench,
+        orientation: Sequence[float] | np.ndarray = IDENTITY,
+        twist: Sequence[float] | np.ndarray = NO_WRENCH,
+    ) -> None:
+        """Add a row: the device's side. ``orientation`` (4,) xyzw, ``twist`` (6,) m/s, rad/s."""
         count = int(self._header["count"][0])
-        self._rows[count % ROWS] = (t_ns, kind, position, wrench)
+        self._rows[count % ROWS] = (t_ns, kind, position, wrench, orientation, twist)
         self._header["count"][0] = count + 1
 
     @property

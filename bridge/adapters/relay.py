@@ -5,13 +5,14 @@ import math
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import msgpack
 import numpy as np
 import zmq
 
-from bridge.wire.layout import MARK, RENDER_STRUCT, SAMPLE_STRUCT
+from bridge.wire.layout import MARK, PRESENT_BITS, RENDER_STRUCT, SAMPLE_STRUCT
 from haptics.last_line import Wrench
 from haptics.states import EngagementState
 
@@ -34,7 +35,14 @@ class Seen:
         """Whether its pose may be used."""
         if isinstance(self.fields, dict):
             return bool(self.fields.get("valid", 1))
-        return bool(self.fields["valid"]) or not int(self.fields["present"]) & 8
+        return bool(self.fields["valid"]) or not int(self.fields["present"]) & PRESENT_BITS["valid"]
+
+    @property
+    def twist(self) -> Sequence[float] | None:
+        """(6,) m/s, rad/s; None where it is not told."""
+        if isinstance(self.fields, dict):
+            return self.fields.get("twist")
+        return self.fields["twist"] if int(self.fields["present"]) & PRESENT_BITS["twist"] else None
 
 
 class Relay:

@@ -210,7 +210,7 @@ def getLinearVelocity(out: MutableSequence[float], ID: int = -1) -> int:
 
 def getAngularVelocityRad(out: MutableSequence[float], ID: int = -1) -> int:
     """rad/s"""
-    out[:3] = [0.0, 0.0, 0.0]
+    out[:3] = _it().plant.turning.tolist()
     return _code(_it().good())
 
 
