@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bridge.adapters import gamepad, spacemouse
-from bridge.adapters.device import DeviceError
+from bridge.adapters.device import Device, DeviceError
 from bridge.adapters.emulators.force_dimension import ENVIRONMENT
 from bridge.adapters.journal import Journal
-from bridge.adapters.registry import find, make, options_of
+from bridge.adapters.registry import card_file, find, make, options_of
+from haptics.cards import card_path
 
 START_S = 60.0
 REPORT_S = 0.008
@@ -24,7 +25,15 @@ REPORT_S = 0.008
 class Bench:
     """A device to test an adapter at; this one is the adapter's own business: real, or made by its own process."""
 
+    stands_for = ""
+    """Card of what stands in for the device, where the adapter learns its card from the device only."""
+    steers_along: tuple[float, float, float] | None = None
+    """Unit, device frame: where `steer` moves the pose; None where only a person can steer."""
+    apart = False
+    """Whether the journal is written in a process of its own, so that what reaches it may come in bunches."""
+
     def __init__(self, what: str, settings: Mapping[str, str]) -> None:
+        """Raises DeviceError and CardError; a device may be opened for a moment, see `_card`."""
         kind = find(what)
         self.settings = dict(settings)
         """Options of the adapter."""
@@ -32,11 +41,21 @@ class Bench:
         self.journals = "journal" in options_of(what)
         """Whether the device writes the journal itself; else a witness stands before it."""
         self.own_clock = kind.own_clock
-        self.card = make(what, settings).card or "simulated"
-        self.steers_along = (0.0, 0.0, 0.0)
-        """Unit, device frame: where `steer` moves the pose."""
+        self.card = self._card(make(what, settings))
+        """File of the device's card."""
         self.text = "at a simulated device" if self.journals else "at the device itself"
         self._journal: Journal | None = None
+
+    def _card(self, device: Device) -> Path:
+        """Where the card is; a device that tells its card only when it is open is opened for that, and closed."""
+        found = card_file(device)
+        if found is None and not self.stands_for:
+            try:
+                device.open()
+                found = card_file(device)
+            finally:
+                device.close()
+        return card_path(self.stands_for or "simulated") if found is None else found
 
     def start(self, directory: Path, journal: Journal) -> None:
         """Make the device ready; files may be put in the directory."""
@@ -58,11 +77,13 @@ class Bench:
         self._journal.words["unplugged"] = 0
 
     def steer(self, on: bool) -> None:
-        """Deflect an input device fully, or let go."""
+        """Deflect an input device fully, or let go; nothing where `steers_along` is None."""
 
 
 class _InverseBench(Bench):
     """The service's stand-in, a process of its own."""
+
+    apart = True
 
     def __init__(self, what: str, settings: Mapping[str, str]) -> None:
         super().__init__(what, settings)
@@ -74,7 +95,7 @@ class _InverseBench(Bench):
         self._journal = journal
         port = directory / "port"
         command = [sys.executable, "-m", "bridge.adapters.emulators.inverse", str(journal.path), str(port)]
-        self._service = subprocess.Popen(command)
+        self._service = subprocess.Popen(command, start_new_session=True)
         deadline = time.monotonic() + START_S
         while not (port.exists() and port.read_text()):
             if self._service.poll() is not None or time.monotonic() > deadline:
@@ -91,10 +112,11 @@ class _InverseBench(Bench):
 class _ForceDimensionBench(Bench):
     """The package's stand-in, in the adapter's process."""
 
+    stands_for = "sigma7"
+
     def __init__(self, what: str, settings: Mapping[str, str]) -> None:
         super().__init__(what, settings)
         self.journals = True
-        self.card = "sigma7"
         self.text = "at a stand-in of forcedimension_core, not at a device"
 
     def start(self, directory: Path, journal: Journal) -> None:
@@ -155,18 +177,14 @@ class _Reported(Bench):
 
 
 class _SpaceMouseBench(_Reported):
-    def __init__(self, what: str, settings: Mapping[str, str]) -> None:
-        super().__init__(what, settings)
-        self.steers_along = (0.0, 0.0, -1.0)
+    steers_along = (0.0, 0.0, -1.0)
 
     def report(self, deflected: bool) -> bytes:
         return struct.pack("<B3h", 1, 0, 0, -round(spacemouse.FULL) if deflected else 0)
 
 
 class _GamepadBench(_Reported):
-    def __init__(self, what: str, settings: Mapping[str, str]) -> None:
-        super().__init__(what, settings)
-        self.steers_along = (0.0, 1.0, 0.0)
+    steers_along = (0.0, 1.0, 0.0)
 
     def report(self, deflected: bool) -> bytes:
         now = time.time_ns()

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bridge.adapters.device import IDENTITY, Device, DeviceError, Reading
-from haptics.cards import load_card
+from bridge.adapters.registry import card_of
 from haptics.last_line import NO_WRENCH, Wrench
 
 LIBRARY = "forcedimension_core"
@@ -91,7 +91,8 @@ class ForceDimension(Device):
                 f"no card is known for a device of type {name}: write one with its maker's figures ({FIGURES}; see "
                 "Keys of a card in docs/devices.md), and name it with --set card=FILE.toml"
             )
-        card = load_card(self.card)
+        card = card_of(self)
+        assert card is not None
         self._wrist = bool(dhd.hasWrist(number))
         self._torque = card.renders_torque and bool(dhd.hasActiveWrist(number))
         self._must(dhd.setMaxForce(float(card.force_max or 0.0), number), "set its largest force")

@@ -17,13 +17,14 @@ from typing import Any
 from bridge.adapters.aside import Aside
 from bridge.adapters.clock import DeviceClock
 from bridge.adapters.device import IDENTITY, Device, DeviceError, Reading
+from bridge.adapters.registry import card_of
 from bridge.adapters.session import Session
 from bridge.adapters.spring import local_wrench
 from bridge.client import Client, HapticdError, NoDaemonError
 from bridge.ending import asked_to_end
 from bridge.exit_codes import ExitCode
 from bridge.realtime import Waiter, set_timer_slack
-from haptics.cards import DeviceCard, card_from_dict, load_card
+from haptics.cards import DeviceCard, card_from_dict
 from haptics.last_line import (
     HEATED,
     NO_WRENCH,
@@ -164,7 +165,7 @@ class Adapter:
         self.leaving = False
         self._daemon, self._name, self._mode = daemon, name, mode
         self._reanchor, self._continuous, self._tell = reanchor, continuous, say
-        self._card = load_card(device.card) if device.card is not None else None
+        self._card = card_of(device)
         self._limits: Limits | None = None
         self._clock = clock
         self._device_clock = DeviceClock()

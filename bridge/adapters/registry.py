@@ -3,12 +3,14 @@
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from bridge.adapters.device import Device, DeviceError
+from haptics.cards import CardError, DeviceCard, card_path, load_card
 
 
 class Entry(NamedTuple):
@@ -63,16 +65,63 @@ def find(name: str) -> type[Device]:
 def make(name: str, options: Mapping[str, str]) -> Device:
     """A device of that adapter with its options. Raises DeviceError."""
     kind = find(name)
-    known = [key for key in inspect.signature(kind).parameters]
+    lacks = ", ".join(sorted(getattr(kind, "__abstractmethods__", ())))
+    if lacks:
+        raise DeviceError(f"{name}: the class {kind.__name__} has no {lacks}; every device needs it")
+    known = _parameters(kind)
     for key in options:
         if key not in known:
             raise DeviceError(f"the adapter {name} has no option {key!r}; it has {', '.join(known) or 'none'}")
-    return kind(**options)
+    for key, parameter in known.items():
+        if parameter.default is parameter.empty and key not in options:
+            raise DeviceError(f"the adapter {name} needs the option {key!r}: --set {key}=..., or a default for it")
+    try:
+        return kind(**options)
+    except TypeError as error:
+        raise DeviceError(f"{name}: the class {kind.__name__} cannot be made: {error}") from error
 
 
 def options_of(name: str) -> dict[str, str]:
-    """Options of an adapter and what they are by default. Raises DeviceError."""
-    return {key: str(one.default) for key, one in inspect.signature(find(name)).parameters.items()}
+    """Options of an adapter and what they are by default, empty without a default. Raises DeviceError."""
+    known = _parameters(find(name))
+    return {key: "" if one.default is one.empty else str(one.default) for key, one in known.items()}
+
+
+def card_file(device: Device) -> Path | None:
+    """Where the card of a device is, None while it names none. Raises CardError.
+
+    A name is looked for beside the file of the adapter's class, in `devices` and `configs/devices` there and in the
+    working directory, and among the project's own cards; a path from both of these directories.
+    """
+    if device.card is None:
+        return None
+    file = getattr(sys.modules.get(type(device).__module__), "__file__", None)
+    here = Path().resolve()
+    own = Path(file).resolve().parent if file else here
+    if device.card.endswith(".toml") or os.sep in device.card:
+        files = [own / device.card, here / device.card]
+    else:
+        name = f"{device.card}.toml"
+        files = [own / name, *(base / part / name for base in (own, here) for part in ("devices", "configs/devices"))]
+    for found in files:
+        if found.is_file():
+            return found
+    try:
+        return card_path(device.card)
+    except CardError as error:
+        raise CardError(f"{error}; looked for in {own} and {here}, and in `devices` there") from None
+
+
+def card_of(device: Device) -> DeviceCard | None:
+    """The card of a device, see :func:`card_file`. Raises CardError."""
+    file = card_file(device)
+    return None if file is None else load_card(file)
+
+
+def _parameters(kind: type[Device]) -> dict[str, inspect.Parameter]:
+    """What the constructor takes by name."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {key: one for key, one in inspect.signature(kind).parameters.items() if one.kind in kinds}
 
 
 def _module(name: str):
@@ -90,3 +139,5 @@ def _module(name: str):
         return importlib.import_module(name)
     except (ImportError, OSError, SyntaxError) as error:
         raise DeviceError(f"{name} cannot be loaded: {error}") from None
+    except Exception as error:  # of the module's own code
+        raise DeviceError(f"{name} cannot be loaded: {type(error).__name__}: {error}") from error

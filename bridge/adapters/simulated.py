@@ -1,11 +1,14 @@
 """The reference: a simulated hand at a simulated mechanism, in real time, with a clock of its own."""
 
+from pathlib import Path
+
 from bridge.adapters.device import Device, DeviceError, Reading
 from bridge.adapters.journal import Journal
 from bridge.adapters.plant import Plant
 from bridge.motions import GRIPS
-from haptics.cards import CardError, load_card
-from haptics.hands import CircleDrag, Path, RandomMotion, Tapping
+from haptics.cards import CardError, card_path, load_card
+from haptics.hands import CircleDrag, RandomMotion, Tapping
+from haptics.hands import Path as Motion
 from haptics.last_line import Wrench
 
 PATHS = ("rest", "circle", "tap", "random")
@@ -28,10 +31,11 @@ class Simulated(Device):
             raise DeviceError(f"grip = {grip!r} is none of {', '.join(GRIPS)}")
         try:
             self._down = float(depth)
-            self._known = load_card(card)
+            file = card_path(card, Path())
+            self._known = load_card(file)
         except (CardError, ValueError) as error:
             raise DeviceError(str(error)) from None
-        self.card = self._known.name
+        self.card = str(file.resolve())
         self._path, self._grip, self._journal = path, grip, journal
         self._plant: Plant | None = None
 
@@ -57,7 +61,7 @@ class Simulated(Device):
         return self._plant
 
 
-def _path(kind: str, depth: float) -> Path | None:
+def _path(kind: str, depth: float) -> Motion | None:
     if kind == "rest":
         return None
     if kind == "circle":

@@ -14,7 +14,7 @@ from haptics.last_line import NO_WRENCH, Wrench
 class Template(Device):
     """What `--list` and error messages call it."""
 
-    # 1. The device card: configs/devices, or a file beside your configuration.
+    # 1. The device card: the name of one in configs/devices, or of yours: `devices/NAME.toml` beside this file.
     card = "simulated"
 
     def __init__(self, journal: str = "") -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bridge.adapters.device import Device, DeviceError, Reading
 from bridge.adapters.journal import READ, WRITTEN, Journal
+from bridge.adapters.registry import card_file
 from bridge.wire import Render
 from haptics.last_line import NO_WRENCH, Wrench
 
@@ -30,7 +31,8 @@ class Witness(Device):
     def open(self) -> None:
         """Open it; its card is known then."""
         self._device.open()
-        self.card = self._device.card
+        file = card_file(self._device)
+        self.card = None if file is None else str(file.resolve())
 
     def read(self) -> Reading:
         """What it says, noted."""

@@ -130,8 +130,9 @@ def adapter_test(
     """See from outside whether an adapter does what every adapter must, one line per check.
 
     Starts a daemon and the adapter at its device. Where the device comes with an emulator, that is what is tested at,
-    unless `--hardware` is given, and the output says so. At a real device **keep hands off**: it is pushed with a third
-    of its largest force for seconds, and with the largest for a moment. Exit code 0: it passed; 1: it did not.
+    unless `--hardware` is given, and the output says so. At a real device **keep hands off**: it is pushed to and fro
+    with a third of its largest force for seconds, and with the largest for a moment. An input device has to be
+    deflected when a sentence asks for it. Exit code 0: it passed; 1: it did not.
 
     Examples:
 
