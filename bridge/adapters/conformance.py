@@ -25,9 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from bridge.adapters.agreement import MOVED, TURNED, done, findings, gives_way, ramp_s, told, turn_between
 from bridge.adapters.benches import Bench, bench_for
 from bridge.adapters.device import DeviceError
-from bridge.adapters.journal import WRITTEN, Journal
+from bridge.adapters.journal import READ, WRITTEN, Journal
 from bridge.adapters.relay import Relay, Seen
 from bridge.client import Client, HapticdError
 from bridge.ending import asked_to_end
@@ -37,7 +38,7 @@ from haptics.cards import DeviceCard, load_card
 from haptics.last_line import LONGEST_CYCLE_S, NO_WRENCH, Limits
 from haptics.states import EngagementState
 
-PATIENCE_S = 20.0
+PATIENCE_S = 30.0
 """For what must come about, however busy the machine; a daemon may have kernels to load."""
 REACH_S = 5.0
 """For a force that should be felt at once."""
@@ -47,11 +48,20 @@ PUSH = 0.3
 REST = 0.02
 """Share of the largest force that may be felt in free space."""
 FADE_S = Limits.fade_s
-VALID_MS = 30.0
+VALID_MS = 100.0
 """How long a render may be used here: a busy machine delivers them late."""
 
+LIFT = np.array((0.02, -0.015, 0.03))
+"""m: no two axes alike, and within every workspace."""
+TURN = np.array((0.2, -0.15, 0.3))
+"""rad, rotation vector: likewise."""
 LOOKS = 10
 """At the rate, until it is as it should be: a machine that is busy now may not be so later."""
+STILL_NS = 150_000_000
+LEG_S = 1.5
+"""How long a push may take to move the handle."""
+FAR = 4.0
+"""Of the least way that counts: far enough, also for one that is held."""
 STEERING_S = 30.0
 """How long a person is waited for."""
 STEERED = 0.005
@@ -78,8 +88,8 @@ ramp_up_ms = 20.0
 valid_for_ms = {valid}
 
 [safety]
-hold_after_ms = 100.0
-stale_after_ms = 400.0
+hold_after_ms = 200.0
+stale_after_ms = 800.0
 """
 
 
@@ -393,6 +403,9 @@ class Trial:
         self._bench.stop()
         self._what, self._bench, self._failed = what, bench, False
         self.relay.push, self.relay.state = None, -1
+        self._go_back()
+        with contextlib.suppress(HapticdError), Client(self._endpoints(), "conformance", timeout_ms=20_000) as client:
+            client.reset()  # out of a fault that the one before left
         bench.start(self._base, self.journal)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
@@ -410,7 +423,7 @@ class Trial:
         if self.card.input_only:
             parts += ["steers"]
         else:
-            parts += ["free", "push", "slew", "norm", "torque", "nan", "late renders"]
+            parts += ["free", "truth", "push", "moves", "slew", "norm", "torque", "nan", "late renders"]
         parts += ["clock", "second", "terminated"] if not short else ["clock", "terminated"]
         if not short:
             parts += ["unplugged", "daemon killed", "daemon again", "stop"]
@@ -422,7 +435,7 @@ class Trial:
             getattr(self, "part_" + part.replace(" ", "_"))()
         if self.card.input_only:
             reason = "an input device, which renders nothing"
-            for name in ("engage", "push", "slew", "norm", "NaN", "late renders"):
+            for name in ("engage", "pose at the device", "push", "gives way", "slew", "norm", "NaN", "late renders"):
                 self._tell(Check(name, None, reason))
 
     _failed = False
@@ -502,6 +515,40 @@ class Trial:
             bound = REST * self.limits["force_max"]
             self._judge(felt <= bound, f"at most {felt:.3f} N since it was opened, in free space (bound {bound:.2f} N)")
 
+    def part_truth(self) -> None:
+        """Samples say where the handle is, how it is turned, how fast it goes, and when."""
+        with self._check("pose at the device"):
+            if not self._bench.journals:
+                self._tell(Check(self._name, None, "nothing but the adapter knows where a real device is"))
+                return
+            first, begun = max(self.journal.count - 1, 0), time.monotonic_ns()
+            rows = self.journal.rows(max(first - 100, 0), READ)
+            assert len(rows), "nothing is read from the device, or it does not keep the journal that it is given"
+            before = rows["position"][-1].copy()
+            self.journal.words["lift"] = LIFT
+            if self.card.sensed > 3:
+                self.journal.words["turn"] = TURN
+            try:
+                self._wait(lambda: self._rests(before), "the hand does not move the handle and rest")
+                self._pause(0.1)  # samples of the rest are on their way
+                seen = [one for one in list(self.relay.samples) if one.arrived > begun]
+                found = findings(told(seen), done(self.journal.rows(first, READ)), self.card)
+            finally:
+                self._go_back()
+            wrong = [text for good, text in found if not good]
+            self._judge(not wrong, "; ".join(wrong or [text for _, text in found]))
+
+    def _rests(self, before: np.ndarray) -> bool:
+        """Whether the handle has gone from a position (3,) where the journal wants it, and lies still since."""
+        rows = self.journal.rows(max(self.journal.count - 2000, 0), READ)
+        lately = rows[rows["t"] > rows["t"][-1] - STILL_NS]
+        gone = float(np.linalg.norm(rows["position"][-1] - before)) > 0.9 * float(np.linalg.norm(LIFT))
+        return gone and len(lately) > 3 and float(np.linalg.norm(lately["twist"], axis=1).max()) < 1e-3
+
+    def _go_back(self) -> None:
+        """The hand wants the handle where it began."""
+        self.journal.words["lift"] = self.journal.words["turn"] = 0.0
+
     def part_push(self) -> None:
         """A force that is asked for is felt, where it points."""
         with self._check("push"):
@@ -517,23 +564,97 @@ class Trial:
                 assert np.linalg.norm(felt - wanted[:3]) < 0.02 * largest, text
             self._pass(f"{PUSH * largest:.2f} N along x, y and z are felt along x, y and z")
 
+    def part_moves(self) -> None:
+        """A push moves the samples the way it pushes, along each axis; a torque turns them."""
+        with self._check("gives way"):
+            most = []
+            for axis, name in zip(np.eye(3), "xyz", strict=True):
+                push = np.concatenate((PUSH * self.limits["force_max"] * axis, np.zeros(3)))
+                ways = self._legs(push, lambda a, b: _array(b, "position") - _array(a, "position"), MOVED)
+                wrong = gives_way(ways, axis, MOVED)
+                assert not wrong, f"{PUSH * self.limits['force_max']:.2f} N along {name} {wrong}"
+                most.append(max(float(np.linalg.norm(way)) for way in ways))
+            text = f"pushes along x, y and z move the samples that way, by {np.round(most, 4).tolist()} m"
+            if self.card.renders_torque and self.limits.get("torque_max"):
+                for axis, name in self._driven_axes():
+                    push = np.concatenate((np.zeros(3), PUSH * self.limits["torque_max"] * axis))
+                    ways = self._legs(
+                        push, lambda a, b: turn_between(_array(a, "orientation"), _array(b, "orientation")), TURNED
+                    )
+                    wrong = gives_way(ways, axis, TURNED)
+                    assert not wrong, f"{PUSH * self.limits['torque_max']:.3f} N·m about {name} {wrong}"
+                text += ", and torques turn them that way"
+            self._pass(text)
+
+    def _driven_axes(self) -> list[tuple[np.ndarray, str]]:
+        """Axes to turn about, and their names: all, or those across the handle where nothing drives its roll."""
+        axes = list(zip(np.eye(3), "xyz", strict=True))
+        return [one for one in axes if self.card.actuated == 6 or abs(float(one[0] @ self.card.axis)) < 0.1]
+
+    def _legs(self, push: np.ndarray, way: Callable[[Seen, Seen], np.ndarray], least: float) -> list[np.ndarray]:
+        """Push (6,), and then the other way: how far samples went each time (3,).
+
+        It begins from rest, and ends as soon as the handle has gone `FAR` times the least the way it is pushed, for a
+        free one would run away, or after `LEG_S`.
+        """
+        self._push(NO_WRENCH)
+        self._comes_to_rest(way, least)
+        ways: list[np.ndarray] = []
+        axis = (push[:3] + push[3:]) / np.linalg.norm(push)
+        for sign in (1.0, -1.0):
+            before, begun = self._sample(), time.monotonic_ns()
+            far: list[np.ndarray] = []
+
+            def gone(before: Seen = before, along: np.ndarray = sign * axis, far: list[np.ndarray] = far) -> bool:
+                now = way(before, self._sample())
+                if now @ along > FAR * least:
+                    far.append(now)
+                return bool(far)
+
+            self._push(sign * push)
+            self._wait(lambda gone=gone: gone() or self._felt() > 0.0, "the push is not felt")
+            with contextlib.suppress(_Missed):
+                self._wait(gone, "it does not give way", LEG_S)
+            if not far:  # then wherever it went: a handle that is late to turn round has not come to this
+                seen = [one for one in list(self.relay.samples) if one.valid and one.arrived > begun]
+                far = [way(before, one) for one in seen[:: max(len(seen) // 200, 1)]]
+            ways.append(max(far, key=np.linalg.norm, default=np.zeros(3)))
+        self._push(NO_WRENCH)
+        return ways
+
+    def _felt(self) -> float:
+        """Norm of what is at the device now, N and N·m together."""
+        rows = self._written(max(self.journal.count - 8, 0))
+        return float(np.linalg.norm(rows[-1]["wrench"])) if len(rows) else 0.0
+
+    def _comes_to_rest(self, way: Callable[[Seen, Seen], np.ndarray], least: float) -> None:
+        """Wait, a second at most, until samples of a tenth of a second differ by a tenth of the least way."""
+        deadline = time.monotonic() + 1.0
+        while time.monotonic() < deadline:
+            before = self._sample()
+            self._pause(0.1)
+            if float(np.linalg.norm(way(before, self._sample()))) < 0.1 * least:
+                return
+
+    def _sample(self) -> Seen:
+        """The newest one with a pose to use."""
+        newest = list(self.relay.samples)[-200:]
+        return next((one for one in reversed(newest) if one.valid), newest[-1])
+
     def part_slew(self) -> None:
         """A step of the wanted force is no step at the device."""
         with self._check("slew"):
             largest = self.limits["force_max"]
             self._push(NO_WRENCH)
             self._wait(lambda: not self._force().any(), "forces do not end")
-            first = self.journal.count - 2
+            first = max(self.journal.count - 40, 0)
             self._push((0.0, largest, 0.0, 0.0, 0.0, 0.0))
             self._wait(lambda: np.linalg.norm(self._force()) > 0.96 * largest, "the largest force is not reached")
-            rows = self._written(first)
-            sizes = np.linalg.norm(rows["wrench"][:, :3], axis=1)
-            above = int(np.argmax(sizes > 0.95 * largest))
-            below = int(np.flatnonzero(sizes[: above + 1] < 0.05 * largest)[-1])
-            took = (int(rows["t"][above]) - int(rows["t"][below])) * 1e-9
-            # Half of it, as a row's time is that of writing, a part of a cycle after the time that counts.
-            least = 0.5 * 0.9 * largest * self.tick_s / self.limits["force_slew"]
-            text = f"from 5 to 95 % of {largest:g} N in {took * 1e3:.1f} ms, {least * 1e3:.1f} ms at least"
+            # Where messages come in bunches, their times are not those that count: half of it.
+            share = 0.5 if self._bench.apart else 0.98
+            took, rise = ramp_s(self.journal.rows(first), largest, cycles=not self._bench.apart)
+            least = share * rise * self.tick_s / self.limits["force_slew"]
+            text = f"{rise:.2f} N of {largest:g} N in {took * 1e3:.1f} ms, {least * 1e3:.1f} ms at least"
             self._judge(took >= least, text)
 
     def part_norm(self) -> None:

@@ -1,6 +1,9 @@
 """Adapters that do what none may: the conformance test has to find out. Each is loaded as FILE:CLASS by a process."""
 
+from collections import deque
+
 from bridge.adapters import loop
+from bridge.adapters.device import Reading
 from bridge.adapters.simulated import Simulated
 from haptics.last_line import NO_WRENCH, Applied, ForcesOff, Memory, Wrench
 
@@ -27,6 +30,80 @@ class LetsGoAtOnce(Simulated):
     def __init__(self, journal: str = "") -> None:
         super().__init__(journal=journal)
         loop.step = _at_once  # type: ignore[assignment]
+
+
+class WrongSignOfX(Simulated):
+    """Its x grows the other way, so that a spring would push it on."""
+
+    def __init__(self, journal: str = "") -> None:
+        super().__init__(journal=journal)
+
+    def read(self) -> Reading:
+        reading = super().read()
+        x, y, z = reading.position
+        return reading._replace(position=(-x, y, z))
+
+
+class SwapsXAndY(WrongSignOfX):
+    """Its x and y are each other."""
+
+    def read(self) -> Reading:
+        reading = Simulated.read(self)
+        x, y, z = reading.position
+        return reading._replace(position=(y, x, z))
+
+
+class ScalarFirst(WrongSignOfX):
+    """Its quaternions are w, x, y, z."""
+
+    def read(self) -> Reading:
+        reading = Simulated.read(self)
+        x, y, z, w = reading.orientation
+        return reading._replace(orientation=(w, x, y, z))
+
+
+class TurnsTheOtherWay(WrongSignOfX):
+    """Its quaternions are from the device frame to the handle."""
+
+    def read(self) -> Reading:
+        reading = Simulated.read(self)
+        x, y, z, w = reading.orientation
+        return reading._replace(orientation=(-x, -y, -z, w))
+
+
+class HundredMillisecondsLate(WrongSignOfX):
+    """Its poses are a hundred readings old, and said to be of now."""
+
+    own_clock = False
+
+    def __init__(self, journal: str = "") -> None:
+        super().__init__(journal=journal)
+        self._kept: deque[Reading] = deque(maxlen=100)
+
+    def read(self) -> Reading:
+        self._kept.append(Simulated.read(self)._replace(t_ns=None))
+        return self._kept[0]
+
+
+class Frozen(WrongSignOfX):
+    """Its pose is the first one for ever."""
+
+    def __init__(self, journal: str = "") -> None:
+        super().__init__(journal=journal)
+        self._first: Reading | None = None
+
+    def read(self) -> Reading:
+        reading = Simulated.read(self)
+        self._first = self._first or reading
+        return reading._replace(position=self._first.position, orientation=self._first.orientation)
+
+
+class PositionForVelocity(WrongSignOfX):
+    """Its twist is its position."""
+
+    def read(self) -> Reading:
+        reading = Simulated.read(self)
+        return reading._replace(twist=(*reading.position, 0.0, 0.0, 0.0))
 
 
 def _off(wanted) -> ForcesOff:

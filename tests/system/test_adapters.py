@@ -24,6 +24,15 @@ BROKEN_KINDS = (
     ("KeepsTheLast", "late renders", "are left for good"),
     ("EachAxisByItself", "norm", "degrees off"),
     ("LetsGoAtOnce", "late renders", "largest step"),
+    ("WrongSignOfX", "moves", r"N along x moves the samples along \[-1"),
+    ("WrongSignOfX", "truth", r"at \[.*\] mm samples say \[-"),
+    ("SwapsXAndY", "moves", r"N along x moves the samples along \[.*1\.0, "),
+    ("ScalarFirst", "moves", "N·m about x moves the samples"),
+    ("ScalarFirst", "truth", r"\(x, y, z, w\) samples say"),
+    ("TurnsTheOtherWay", "truth", r"\(x, y, z, w\) samples say"),
+    ("HundredMillisecondsLate", "truth", r"poses are \d+\.\d ms older than they say"),
+    ("Frozen", "moves", "is its pose frozen"),
+    ("PositionForVelocity", "truth", "the twist's velocity is .* % off in motion, and 0.0[1-9]"),
 )
 """The class, the part of the test that is meant for it, and what that says."""
 
