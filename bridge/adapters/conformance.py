@@ -251,8 +251,9 @@ class Trial:
     def _start_daemon(self) -> None:
         config = self._base / "scene.toml"
         config.write_text(SCENE.format(card=CARD, valid=VALID_MS))
-        self._daemon = self._start("run", str(config))
         path = self._base / "run" / "default" / "endpoints.json"
+        path.unlink(missing_ok=True)  # of one that was killed
+        self._daemon = self._start("run", str(config))
         self._wait(path.exists, "the daemon does not start", START_S, self._daemon)
         with Client(self._endpoints(), "conformance", timeout_ms=20_000) as client:
             self.limits = client.greeting["limits"]
@@ -339,10 +340,17 @@ class Trial:
     def _written(self, first: int) -> np.ndarray:
         return self.journal.rows(first, WRITTEN)
 
+    def _wrench(self) -> np.ndarray:
+        """(6,) [N, N·m], at the device now."""
+        for rows in (8, 1000):  # a device whose own watchdog took forces away is read for a while, and not written to
+            written = self._written(max(self.journal.count - rows, 0))
+            if len(written):
+                return written[-1]["wrench"]
+        return np.zeros(6)
+
     def _force(self) -> np.ndarray:
         """(3,) N, at the device now."""
-        rows = self._written(max(self.journal.count - 8, 0))
-        return rows[-1]["wrench"][:3] if len(rows) else np.zeros(3)
+        return self._wrench()[:3]
 
     def _push(self, wrench: Sequence[float] | np.ndarray) -> None:
         self.relay.push = tuple(float(value) for value in wrench)  # type: ignore[assignment]
@@ -612,7 +620,7 @@ class Trial:
                 return bool(far)
 
             self._push(sign * push)
-            self._wait(lambda gone=gone: gone() or self._felt() > 0.0, "the push is not felt")
+            self._wait(lambda gone=gone: gone() or self._wrench().any(), "the push is not felt")
             with contextlib.suppress(_Missed):
                 self._wait(gone, "it does not give way", LEG_S)
             if not far:  # then wherever it went: a handle that is late to turn round has not come to this
@@ -621,11 +629,6 @@ class Trial:
             ways.append(max(far, key=np.linalg.norm, default=np.zeros(3)))
         self._push(NO_WRENCH)
         return ways
-
-    def _felt(self) -> float:
-        """Norm of what is at the device now, N and N·m together."""
-        rows = self._written(max(self.journal.count - 8, 0))
-        return float(np.linalg.norm(rows[-1]["wrench"])) if len(rows) else 0.0
 
     def _comes_to_rest(self, way: Callable[[Seen, Seen], np.ndarray], least: float) -> None:
         """Wait, a second at most, until samples of a tenth of a second differ by a tenth of the least way."""
@@ -685,13 +688,9 @@ class Trial:
             wanted = largest * np.array((2.0, -1.4, 0.7))
             self._push((0.0, 0.0, 0.0, *wanted))
             goal = largest * wanted / np.linalg.norm(wanted)
-
-            def felt() -> np.ndarray:
-                return self._written(max(self.journal.count - 8, 0))[-1]["wrench"][3:]
-
             with contextlib.suppress(_Missed):
-                self._wait(lambda: np.linalg.norm(felt() - goal) < 1e-3 * largest, "", 5.0)
-            off = float(np.linalg.norm(felt() - goal))
+                self._wait(lambda: np.linalg.norm(self._wrench()[3:] - goal) < 1e-3 * largest, "", REACH_S)
+            off = float(np.linalg.norm(self._wrench()[3:] - goal))
             self._judge(off < 0.01 * largest, f"{largest:g} N·m felt along what was asked for, to {off:.4f} N·m")
 
     def part_nan(self) -> None:
