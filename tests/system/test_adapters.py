@@ -43,6 +43,7 @@ def test_the_reference_passes_and_broken_adapters_do_not():
         trial.run(short=True, only=())
         assert [str(check) for check in checks if not check.passed] == []
         names = {check.name for check in checks}
+        assert {"pose at the device", "gives way"} <= names
         assert {"slew", "norm of forces", "norm of torques", "NaN", "late renders", "lying clock", "SIGTERM"} <= names
 
         for broken, part, wrong in BROKEN_KINDS:
