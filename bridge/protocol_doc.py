@@ -538,14 +538,15 @@ coupling point, for no longer than `valid_for` after `t_sent`:
     damping = B * dot(proxy_velocity - v, d / |d|), held within plus or minus K * |d|
     force  = (K * |d| + damping) * d / |d| + feed_forward            (the first part is zero for d = 0)
 
-K and B are the first three entries of `stiffness` and `damping` (they are equal). `planes` is n_1, c_1, n_2, c_2 and so
-on, n three numbers, of which the first `plane_count` planes count: what the nearest surfaces leave to the tool. So an
-adapter that is faster than the daemon, or whose renders take long, feels no drag where the tool would slide, and a wall
-where it is; `proxy_position` is always in front of all planes. Who wants less takes y = `proxy_position` everywhere:
-the spring then pulls to where the tool was in the tick. The nearest place is the goal itself, or the nearest place that
-is in front of all planes among those of one plane, of the line of two, or the point of three
-(`bridge/adapters/spring.py` has it in 80 lines). The adapter has to keep `force_max`, and `force_slew` from one render
-to the next: the daemon's own limits act on `wrench`. After `valid_for` it ramps to zero by itself.
+K and B are the first three entries of `stiffness` and `damping` (they are equal); on a soft surface K is that of
+coupling and surface in series. `planes` is n_1, c_1, n_2, c_2 and so on, n three numbers, of which the first
+`plane_count` planes count: what the nearest surfaces leave to the tool. So an adapter that is faster than the daemon,
+or whose renders take long, feels no drag where the tool would slide, and a wall where it is; `proxy_position` is always
+in front of all planes. Who wants less takes y = `proxy_position` everywhere: the spring then pulls to where the tool
+was in the tick. The nearest place is the goal itself, or the nearest place that is in front of all planes among those
+of one plane, of the line of two, or the point of three (`bridge/adapters/spring.py` has it in 80 lines). The adapter
+has to keep `force_max`, and `force_slew` from one render to the next: the daemon's own limits act on `wrench`. After
+`valid_for` it ramps to zero by itself.
 
 ## Frames
 

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from haptics.follower import SETTLE, SPEED_MAX, Follower, Limited, make_follower_link, make_limits
 from haptics.hands import HELD, LIGHT, WayPoints
 from haptics.link import hear, render
-from haptics.link_codes import POSITION_FORCE_LEADER, LinkReason, LinkState
+from haptics.link_codes import KEPT_BACK, POSITION_FORCE_LEADER, LinkReason, LinkState
 from haptics.robot_models import RobotModel
 from haptics.tables import LINK, LINK_OUTPUT, PEER, PEER_INPUT, PORT
 from haptics.waves import FILTER_LEAST, OVERDRAWN
@@ -212,7 +212,7 @@ def test_silence_brings_the_set_point_to_rest_by_the_ramp_and_then_the_robot_is_
     assert steps[-1] <= SPEED_MAX * DT * 0.02
     assert 100 <= still <= 50 + 100 + 5
     assert (follower.output["state"], follower.output["reason"]) == (LOST, LinkReason.SILENT)
-    assert follower.output["message"]["active"] == 0
+    assert follower.output["message"]["active"] == KEPT_BACK
     ways[0].cut = False
     ride = both.run(1500)
     assert ride.state[-1].tolist() == [UP, UP]

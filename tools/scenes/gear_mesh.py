@@ -83,11 +83,12 @@ def _gear(length: float, teeth: int) -> Mesh:
 def _between(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
     """(a + b, 3, 3) triangles between two closed rows of points (a, 3) and (b, 3) around z, joined in order of angles.
 
-    Their normals point up where the first row is the inner one, and outwards where it is the upper one.
+    Angles that differ in the last digits of sine and cosine, which processors do not share, count as the same. Their
+    normals point up where the first row is the inner one, and outwards where it is the upper one.
     """
     rows = []
     for points, other in ((inner, False), (outer, True)):
-        angles = np.arctan2(points[:, 1], points[:, 0]) % (2.0 * math.pi)
+        angles = np.round(np.arctan2(points[:, 1], points[:, 0]), 9) % (2.0 * math.pi)
         order = np.argsort(angles, kind="stable")
         rows += [(angles[i], other, points[i]) for i in order]
     rows.sort(key=lambda row: row[:2])
