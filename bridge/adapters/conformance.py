@@ -69,8 +69,6 @@ STEERING_S = 30.0
 STEERED = 0.005
 """m: what a full deflection moves the pose by, at least."""
 
-CARD = "device.toml"
-
 SCENE = """
 [[scene.body]]
 name = "plane"
@@ -197,6 +195,7 @@ class Trial:
         self.person = person
         """Whether somebody can be asked to steer."""
         self.card: DeviceCard = load_card(bench.card)
+        self._card_file = f"{self.card.name}.toml"
         self.limits: dict[str, Any] = {}
         self.tick_s = 1e-3
         self._daemon: subprocess.Popen | None = None
@@ -209,7 +208,7 @@ class Trial:
         try:
             self._log = (self._base / "log").open("w+b")
             self.journal = Journal.make(self._base / "journal")
-            shutil.copyfile(bench.card, self._base / CARD)
+            shutil.copyfile(bench.card, self._base / self._card_file)
         except BaseException:
             shutil.rmtree(self._base, ignore_errors=True)
             raise
@@ -252,7 +251,7 @@ class Trial:
 
     def _start_daemon(self) -> None:
         config = self._base / "scene.toml"
-        config.write_text(SCENE.format(card=CARD, valid=VALID_MS))
+        config.write_text(SCENE.format(card=self._card_file, valid=VALID_MS))
         path = self._base / "run" / "default" / "endpoints.json"
         path.unlink(missing_ok=True)  # of one that was killed
         self._daemon = self._start("run", str(config))

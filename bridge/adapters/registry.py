@@ -125,11 +125,11 @@ def _parameters(kind: type[Device]) -> dict[str, inspect.Parameter]:
 
 
 def _module(name: str):
+    path = Path(name).resolve()
+    if name.endswith(".py") and not path.exists():
+        raise DeviceError(f"{name} does not exist")
     try:
         if name.endswith(".py"):
-            path = Path(name).resolve()
-            if not path.exists():
-                raise DeviceError(f"{name} does not exist")
             spec = importlib.util.spec_from_file_location(path.stem, path)
             assert spec is not None and spec.loader is not None
             module = importlib.util.module_from_spec(spec)

