@@ -56,8 +56,8 @@ from bridge.realtime import Waiter, set_timer_slack
 from bridge.schema import MAX_COORDINATE, MAX_RATE, MAX_WRENCH
 from bridge.wire import PEER_HELLO
 from haptics.follower import Follower, Limited, make_follower_link, make_limits, warm_up
-from haptics.link_codes import METHODS, POSITION_FORCE_FOLLOWER, LinkReason, LinkState
-from haptics.link_settings import COUNTERPART, misfit
+from haptics.link_codes import COUNTERPART, METHODS, POSITION_FORCE_FOLLOWER, LinkReason, LinkState
+from haptics.link_settings import misfit
 from haptics.tables import RECORD
 
 PERIOD_NS = 1_000_000
@@ -268,7 +268,7 @@ class FollowLoop:
         except ValueError as error:
             self.ended = (ExitCode.REFUSED, f"the daemon's link does not fit: {error}")
             return
-        settings["law"] = COUNTERPART.get(int(said["law"]), int(said["law"]))
+        settings["law"] = COUNTERPART[int(said["law"])]
         wrong = misfit(settings[0], said)
         if not wrong and said["law"] == POSITION_FORCE_FOLLOWER:
             wrong = "a robot follows, and so does the hand of a daemon with role 'follower'"

@@ -55,6 +55,7 @@ from rtcore.spatial import (
     add,
     conjugate,
     cross,
+    dot,
     length,
     multiply,
     put_quaternion,
@@ -148,13 +149,27 @@ def freshness(settings: Record, age_ns: int) -> float:
     return (settings.stale_after_ns - age_ns) / (settings.stale_after_ns - settings.hold_after_ns)
 
 
+@inner
+def felt_stretch(world: Record, proxy: Record, settings: Record, touch: Record, report: Record) -> Vector:
+    """The way (scene, m) from the image to the tool, or by the constraint law what constraints hold of it."""
+    apart = subtract(vector(proxy.position), vector(touch.image_tip))
+    if settings.law == CONSTRAINT and touch.clutched == 0:
+        return held_stretch(world, touch, report, apart)
+    return apart
+
+
+@inner
+def stretching(settings: Record, touch: Record, stretch: Vector, size: float) -> float:
+    """Rate (device m/s) at which a stretch (device frame, m) of that size > 0 grows."""
+    relative = vector_to_device(settings, subtract(tool_velocity(touch), wanted_velocity(settings, touch)))
+    return dot(relative, stretch) / (size * touch.scale)
+
+
 @kernel
 def couple(world: Record, proxy: Record, settings: Record, touch: Record, output: Record) -> None:
     """The stage: coupling wrench (device frame, about the coupling point) and the impedance behind it."""
     tip = vector(proxy.position)
-    apart = subtract(tip, vector(touch.image_tip))
-    if settings.law == CONSTRAINT and touch.clutched == 0:
-        apart = held_stretch(world, touch, output.report, apart)
+    apart = felt_stretch(world, proxy, settings, touch, output.report)
     # The image's coupling point and the stretch: a tool that is turned off its image has its own elsewhere.
     reached = add(subtract(vector(touch.image_tip), tip_lever(world, quaternion(touch.tip_orientation))), apart)
     stretch = scaled(vector_to_device(settings, apart), 1.0 / touch.scale)
@@ -169,8 +184,7 @@ def couple(world: Record, proxy: Record, settings: Record, touch: Record, output
     if settings.law == DAMPED:
         drag = scaled(vector_to_device(settings, velocity), -fresh * touch.damping / touch.scale)
     elif size > 0.0:
-        relative = vector_to_device(settings, subtract(tool, velocity))
-        rate = (relative[0] * stretch[0] + relative[1] * stretch[1] + relative[2] * stretch[2]) / (size * touch.scale)
+        rate = stretching(settings, touch, stretch, size)
         drag = scaled(stretch, fresh * damper(stiffness, touch.damping, size, rate) / size)
     force = add(spring, drag)
     blocked = held_back(world, output.report)

@@ -13,10 +13,9 @@ out stays within what it leaves of that: no wall is sticky, soft or hard.
 """
 
 from haptics.bursts import begin, burst_force
-from haptics.codes import ACTIVE, CONSTRAINT, DAMPED, ENGAGING, HOLD
-from haptics.constraint import held_stretch
+from haptics.codes import ACTIVE, DAMPED, ENGAGING, HOLD
 from haptics.coupling import damper as damper_force
-from haptics.coupling import freshness, image_velocity, tool_velocity, wanted_velocity
+from haptics.coupling import felt_stretch, freshness, image_velocity, stretching, tool_velocity
 from haptics.degrees import driven_torque
 from haptics.fixtures import fixtures_force
 from haptics.regions import regions_force
@@ -127,9 +126,7 @@ def soften(
     and of the damper, which stays within the spring; and the share of the spring that the damper leaves to others.
     """
     none = (0.0, 0.0, 0.0)
-    apart = subtract(vector(proxy.position), vector(touch.image_tip))
-    if settings.law == CONSTRAINT:
-        apart = held_stretch(world, touch, output.report, apart)
+    apart = felt_stretch(world, proxy, settings, touch, output.report)
     stretch = scaled(vector_to_device(settings, apart), 1.0 / touch.scale)
     size = length(stretch)
     if size == 0.0:
@@ -140,8 +137,7 @@ def soften(
         output.stiffness[k] *= soft
     if settings.law == DAMPED:
         return softer, none, 1.0
-    relative = vector_to_device(settings, subtract(tool_velocity(touch), wanted_velocity(settings, touch)))
-    rate = dot(relative, stretch) / (size * touch.scale)
+    rate = stretching(settings, touch, stretch, size)
     before = fresh * damper_force(stiffness, touch.damping, size, rate)
     now = fresh * damper_force(soft * stiffness, touch.damping, size, rate)
     most = soft * stiffness * size

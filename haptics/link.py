@@ -28,6 +28,7 @@ import math
 from haptics.coupling import turning_torque
 from haptics.link_codes import (
     APART,
+    COUNTERPART,
     FELT,
     FOUR_CHANNEL,
     KEPT_APART,
@@ -41,7 +42,6 @@ from haptics.link_codes import (
     NOT_FINITE,
     OFF,
     OTHER_NOT_ENGAGED,
-    POSITION_FORCE_FOLLOWER,
     POSITION_FORCE_LEADER,
     SILENT,
     TANK,
@@ -114,20 +114,12 @@ def mirror_axis(settings: Record) -> int:
 
 
 @inner
-def counterpart(law: int) -> int:
-    """The law of the other end that belongs to a law."""
-    if law == POSITION_FORCE_LEADER:
-        return POSITION_FORCE_FOLLOWER
-    return POSITION_FORCE_LEADER if law == POSITION_FORCE_FOLLOWER else law
-
-
-@inner
 def fits(settings: Record, message: Record) -> bool:
     """Whether the other end means the same by what it says, and the two make no energy by what they mean.
 
     In words: :func:`haptics.link_settings.misfit`.
     """
-    if message.method != settings.method or message.law != counterpart(settings.law):
+    if message.method != settings.method or message.law != COUNTERPART[settings.law]:
         return False
     if message.mirror != mirror_axis(settings) or not abs(message.scale * settings.scale - 1.0) <= MISFIT:
         return False

@@ -25,6 +25,9 @@ LAWS = {
 ROLES = {"leader": POSITION_FORCE_LEADER, "follower": POSITION_FORCE_FOLLOWER}
 """The two ends of position-force."""
 
+COUNTERPART = (0, POSITION_POSITION, POSITION_FORCE_FOLLOWER, POSITION_FORCE_LEADER, FOUR_CHANNEL)
+"""The law that belongs at the other end, by the number of one's own; 0 is none."""
+
 MISFIT = 1e-3
 """By how much the product of two scales, and the sum of two shares, may differ from 1: people write 0.333 and 3."""
 

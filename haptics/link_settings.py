@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from haptics.link_codes import FOUR_CHANNEL, LAWS, METHODS, MISFIT, POSITION_FORCE_LEADER, ROLES, WAVES
+from haptics.link_codes import COUNTERPART, FOUR_CHANNEL, LAWS, METHODS, MISFIT, POSITION_FORCE_LEADER, ROLES, WAVES
 from haptics.tables import LINK_SETTINGS
 
 MIRRORS = {
@@ -121,9 +121,6 @@ LAW_NAMES = {
 }
 """Laws, with their roles, by their numbers."""
 
-COUNTERPART = {code: code for code in LAWS.values()} | dict(zip(ROLES.values(), reversed(ROLES.values()), strict=True))
-"""The law that belongs at the other end."""
-
 _AXES = ("", "x", "y", "z")
 _METHOD_NAMES = {code: name for name, code in METHODS.items()}
 
@@ -149,7 +146,7 @@ def misfit(settings: Any, message: Any) -> str:
                 f"of {there[0]:g} and {there[1]:g} there"
             )
     law, other_law = int(settings["law"]), int(message["law"])
-    if other_law != COUNTERPART.get(law, law):
+    if other_law != COUNTERPART[law]:
         found.append(f"{LAW_NAMES.get(law, law)} here and {LAW_NAMES.get(other_law, other_law)} there")
     mirror = next((k + 1 for k in range(3) if settings["mirror"][k] < 0.0), 0)
     if mirror != message["mirror"]:

@@ -23,9 +23,9 @@ settings.register_profile("explore")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 ALONE = {
-    *("test_access", "test_adapter_parts"),
+    *("test_access", "test_adapter_registry"),
     *("test_children", "test_cli_processes", "test_client", "test_control", "test_demo", "test_doctor"),
-    *("test_follow", "test_hands"),
+    *("test_follow", "test_force_dimension", "test_hands", "test_inverse"),
     *(
         "test_lifeline",
         "test_link_relay",

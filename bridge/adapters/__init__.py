@@ -5,7 +5,9 @@
     clock.py           times of another clock, judged and mapped
     spring.py          the local spring of a render, closed at the device's own rate
     registry.py        which adapters there are, by name
-    conformance.py     what any of them must do, tested from outside; with relay.py between it and a daemon
+    session.py         its lease at a daemon; aside.py: what may wait for one, in a thread
+    conformance.py     what any of them must do, tested from outside
+    trial.py           the processes of that test; with relay.py between adapter and daemon
     agreement.py       whether samples say what the device did, for that test; benches.py: what it is tested at
     plant.py           a handle in a hand, for devices that are not there; journal.py: what it felt, for the test
 

@@ -15,7 +15,7 @@ from waiting import wait_until
 
 from bridge.adapters import conformance
 from bridge.adapters.benches import bench_for
-from bridge.adapters.conformance import Trial
+from bridge.adapters.conformance import Conformance
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -39,7 +39,7 @@ BROKEN_KINDS = (
 
 def test_the_reference_passes_and_broken_adapters_do_not():
     checks = []
-    with Trial("simulated", bench_for("simulated", {}), checks.append, 0.3) as trial:
+    with Conformance("simulated", bench_for("simulated", {}), checks.append, 0.3) as trial:
         trial.run(short=True, only=())
         assert [str(check) for check in checks if not check.passed] == []
         names = {check.name for check in checks}
@@ -85,7 +85,7 @@ def test_an_input_device_of_ones_own_is_steered_by_a_person(tmp_path, monkeypatc
     file.write_text(KNOB)
     turned, untouched = f"{file}:Turned", f"{file}:Untouched"
     checks = []
-    with Trial(turned, bench_for(turned, {}), checks.append, 0.3) as trial:
+    with Conformance(turned, bench_for(turned, {}), checks.append, 0.3) as trial:
         for what, person, passed, text in (
             (turned, False, None, "nobody can deflect it"),
             (untouched, True, None, "the pose did not move by 5 mm"),

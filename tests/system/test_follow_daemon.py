@@ -214,7 +214,8 @@ def test_the_hand_feels_the_wall_that_the_robot_touches(setup):
         setup.hand.place = DOWN.copy()
         # 5 %: the link came up within a few hundredths of a mm of where the robot was.
         right = setup.comes(lambda: setup.still() and abs(setup.felt() - wanted) < 0.05 * wanted)
-        felt, output = setup.felt(), setup.newest["output"]
+        felt, output, pressed = setup.felt(), setup.newest["output"], setup.newest["tick"]
+        wait_until(lambda since=pressed: setup.newest["tick"] > since + 400, "the daemon stands still")
         setup.hand.place = ABOVE.copy()
         gone = setup.comes(lambda: setup.still() and abs(setup.felt()) < 0.05)
         setup.process.send_signal(signal.SIGTERM)
@@ -228,8 +229,7 @@ def test_the_hand_feels_the_wall_that_the_robot_touches(setup):
     assert gone, "the wall is still felt"
     assert report["ended"] == "left" and report["method"] == "tank"
     assert report["force_peak"] >= 0.95 * wanted
-    # How long it was up is as long as the hand took to be felt and to go.
-    assert report["up_seconds"] > 0.05 and report["sent"] > 50 and report["rejected"] == 0
+    assert report["up_seconds"] > 0.2 and report["sent"] > 200 and report["rejected"] == 0
     wait_until(lambda: setup.link["state"] == LinkState.LOST, "the daemon is not told")
     assert setup.link["reason"] in (LinkReason.OTHER_NOT_ENGAGED, LinkReason.SILENT)
 
