@@ -13,6 +13,7 @@ from bridge.wire import Render
 from haptics.certified import CertifiedRow
 from haptics.certify_sweep import StiffnessSweep, SweepPlan
 from haptics.hands import HandPose
+from haptics.limits import SLOWED
 from haptics.states import EngagementState
 
 _ON = (EngagementState.ENGAGING, EngagementState.ACTIVE, EngagementState.HOLD)
@@ -31,7 +32,8 @@ class Measured:
     row: CertifiedRow
     """With one damping; the limit is the highest stiffness that was quiet, 0 when none was."""
     ended: str
-    """``reached``, ``oscillation``, ``energy``, ``let go`` (of the deadman), or a sentence when it was cut short."""
+    """``reached``, ``oscillation``, ``energy``, ``slow samples`` (for which the daemon softened the spring, so nothing
+    was found), ``let go`` (of the deadman), or a sentence when it was cut short."""
     energy: float
     """J that the port had given at the end."""
     report: HandReport
@@ -75,7 +77,8 @@ class _Watcher:
         if render.state not in _ON:
             self.let_go = True
             return False
-        if self._sweep.watch(render.tick * self._period, pose.position, render.wrench[:3]):
+        slowed = bool(render.limited & SLOWED)
+        if self._sweep.watch(render.tick * self._period, pose.position, render.wrench[:3], slowed):
             self._ask(client)
         return not self._sweep.ended
 

@@ -10,6 +10,9 @@ of the beginning at once, and the sweep is over:
   be within `SEAT_WITHIN_S`;
 * or the port has given more energy than it got, beyond the floor of :func:`haptics.stability.energy_floor` and what a
   stretched spring gets by being made stiffer, 1/2 dK d^2.
+
+Where samples come slowly the daemon softens the spring that is felt (:mod:`haptics.rate`), and moves the device by
+that: a stage begins anew after it, and whatever is found in its shadow says nothing about the stiffness asked for.
 """
 
 from __future__ import annotations
@@ -34,6 +37,11 @@ DYING = 0.9
 
 SEAT_S = 0.2
 SEAT_WITHIN_S = 3.0
+
+SLOW_SHADOW_S = 0.5
+"""Before a finding: samples that came slowly within it may have made what was found."""
+SLOW_WITHIN_S = 10.0
+"""Samples that still come slowly after so long will go on to."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,8 @@ class StiffnessSweep:
         self.quiet = 0.0
         """N/m, the highest at which a stage has passed; 0 before the first has."""
         self.ended = ""
-        """Why it is over: ``reached`` the last stiffness, ``oscillation`` or ``energy``; empty until then."""
+        """Why it is over: ``reached`` the last stiffness, ``oscillation``, ``energy``, or ``slow samples``, which is no
+        finding; empty until then."""
         self.energy = 0.0
         """J that the port has given, as this side counts it."""
         self._given = 0.0
@@ -88,11 +97,20 @@ class StiffnessSweep:
         self._extreme = 0.0
         self._before = 0.0
         self._turns: deque[tuple[float, float]] = deque(maxlen=REVERSALS)
+        self._slow_s = 0.0
+        self._slowed_at = -math.inf
 
-    def watch(self, time: float, position: Sequence[float] | np.ndarray, force: Sequence[float] | np.ndarray) -> bool:
+    def watch(
+        self,
+        time: float,
+        position: Sequence[float] | np.ndarray,
+        force: Sequence[float] | np.ndarray,
+        slowed: bool = False,
+    ) -> bool:
         """Take note of the device's position (3,) m at a time (s) and of the force (3,) N that answers it.
 
-        Returns whether the stiffness has changed.
+        ``slowed``: whether the force is that of a spring softened for slow samples. Returns whether the stiffness has
+        changed.
         """
         if self.ended:
             return False
@@ -108,18 +126,22 @@ class StiffnessSweep:
                 self._extreme = float(here @ self._normal)
         if self._normal is not None:
             self._follow(time, float(here @ self._normal))
+        if slowed:
+            self._slowed(time)
+            if self._slow_s > SLOW_WITHIN_S:
+                return self._back_off("slow samples")
         floor = energy_floor(self.stiffness, self._period, resolution=self._resolution)
         if self._shakes(time):
-            return self._back_off("oscillation")
+            return self._back_off(self._found(time, "oscillation"))
         if not self._seated and self._met is not None and time - self._met > SEAT_WITHIN_S:
-            return self._back_off("oscillation")
+            return self._back_off(self._found(time, "oscillation"))
         if self.energy > floor + self._given:
-            return self._back_off("energy")
+            return self._back_off(self._found(time, "energy"))
         self._pressed_s += self._period if size > 0.0 and self._seated else 0.0
         if self._pressed_s < self._plan.stage_s:
             return False
         self.quiet = self.stiffness
-        self._pressed_s = 0.0
+        self._pressed_s = self._slow_s = 0.0
         if self.stiffness >= self._plan.last:
             self.ended = "reached"
             return False
@@ -127,6 +149,17 @@ class StiffnessSweep:
         self._given += 0.5 * (higher - self.stiffness) * (size / self.stiffness) ** 2
         self.stiffness = higher
         return True
+
+    def _slowed(self, time: float) -> None:
+        """The stage begins anew, and so do the books of what has been given beyond the floor."""
+        self._slow_s += self._period
+        self._slowed_at = time
+        self._pressed_s = 0.0
+        self._given = max(self._given, self.energy)
+
+    def _found(self, time: float, what: str) -> str:
+        """What a finding is worth: nothing in the shadow of slow samples."""
+        return "slow samples" if time - self._slowed_at < SLOW_SHADOW_S else what
 
     def _sit_down(self, time: float, force: float) -> None:
         """Note for how long the device has been pressed without a break."""

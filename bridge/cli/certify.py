@@ -80,8 +80,9 @@ def certify(
 
     With --daemon the hand presses the card's mechanism onto the surface under the tool of a running daemon, in real
     time and over the wire, and the stiffness goes up by 12 % every half second, until the device oscillates, its energy
-    is above the floor, or the daemon's limit is reached. The daemon must require a deadman. For a device of your own,
-    `bridge.certify_device.measure` does the same with its adapter.
+    is above the floor, or the daemon's limit is reached. The daemon must require a deadman. Where samples come slowly
+    the daemon softens the spring, and nothing is found. For a device of your own, `bridge.certify_device.measure` does
+    the same with its adapter.
 
     Examples:
 

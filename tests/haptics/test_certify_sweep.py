@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from haptics.certify_sweep import REVERSALS, SEAT_S, SEAT_WITHIN_S, SWING, StiffnessSweep, SweepPlan
+from haptics.certify_sweep import REVERSALS, SEAT_S, SEAT_WITHIN_S, SLOW_WITHIN_S, SWING, StiffnessSweep, SweepPlan
 
 MS = 1e-3
 PRESS = np.array([0.0, 0.0, 1.2])
@@ -93,6 +93,44 @@ def test_given_energy_ends_it():
 
     run(sweep, 0.6, height, force)
     assert sweep.ended == "energy" and sweep.stiffness == 100.0
+
+
+def test_a_stage_begins_anew_after_slow_samples():
+    """The spring that passed was softer than the one asked for."""
+    sweep = StiffnessSweep(SweepPlan(100.0, 110.0, ratio=1.1, stage_s=0.2), MS)
+    for k in range(1000):
+        sweep.watch(k * MS, np.zeros(3), PRESS, slowed=300 <= k < 900)
+    assert (sweep.quiet, sweep.ended) == (0.0, "")
+    run(sweep, 0.35, begin=1.0)
+    assert (sweep.quiet, sweep.ended) == (110.0, "reached")
+
+
+def test_what_shakes_in_the_shadow_of_slow_samples_is_no_finding():
+    """It backs off all the same."""
+    sweep = StiffnessSweep(SweepPlan(100.0, 1000.0, stage_s=0.35), MS)
+    run(sweep, 0.7)
+    for k in range(700, 1200):
+        t = k * MS
+        sweep.watch(t, (0.0, 0.0, 2.5e-4 * np.sin(40.0 * np.pi * t)), PRESS, slowed=k < 720)
+    assert (sweep.ended, sweep.quiet, sweep.stiffness) == ("slow samples", 100.0, 100.0)
+
+
+def test_samples_that_go_on_being_slow_end_it():
+    sweep = StiffnessSweep(SweepPlan(100.0, 1000.0), MS)
+    for k in range(round((SLOW_WITHIN_S + 0.1) / MS)):
+        sweep.watch(k * MS, np.zeros(3), PRESS, slowed=True)
+    assert (sweep.ended, sweep.quiet) == ("slow samples", 0.0)
+
+
+def test_energy_that_a_spring_gave_while_it_came_back_is_not_held_against_it():
+    """1.2 N over 2 mm, given as the share rises; the same without slow samples ends it."""
+    for slowed, ended in ((True, ""), (False, "energy")):
+        sweep = StiffnessSweep(SweepPlan(100.0, 1000.0, stage_s=5.0), MS)
+        run(sweep, 0.5)
+        for k in range(500, 700):
+            sweep.watch(k * MS, (0.0, 0.0, 1e-5 * (k - 500)), PRESS, slowed=slowed)
+        run(sweep, 0.5, height=lambda t: 2e-3, begin=0.7)
+        assert sweep.ended == ended
 
 
 @pytest.mark.parametrize(
