@@ -44,6 +44,7 @@ start = [0.0, 0.0, {START}]
 stiffness = {STIFFNESS}
 damping = 0.0
 ramp_up_ms = 100.0
+rate_adaptation = false
 
 [rates]
 clocking = "triggered"
