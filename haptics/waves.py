@@ -71,10 +71,10 @@ def put_released(pending: Record, released: Record, dt: float, credit: float) ->
     for k in range(6):
         square += released[k] * released[k]
     energy = 0.5 * square * dt
-    share = 1.0
-    if energy > credit:
-        share = math.sqrt(max(credit, 0.0) / energy)
-        energy = max(credit, 0.0)
+    share, allowed = 1.0, max(credit, 0.0)
+    if energy > allowed:
+        share = math.sqrt(allowed / energy)
+        energy = allowed
     for k in range(6):
         released[k] *= share
         pending[k] -= released[k] * dt

@@ -100,6 +100,14 @@ def test_an_end_alone_is_a_damper():
     assert np.all(forces[1] == 0.0)
 
 
+def test_an_end_that_is_overdrawn_and_at_rest_sends_nothing():
+    """Nothing of no energy is no share of it."""
+    line = Line((Channel(0), Channel(0)))
+    line.links[0]["credit"] = line.links[0]["wave_in_credit"] = -1e-5
+    assert np.all(line.go(np.zeros((2, 6))) == 0.0)
+    assert np.all(line.links[0]["wave_sent"] == 0.0) and line.links[0]["credit"] == -1e-5
+
+
 @pytest.mark.parametrize("loss", [0.0, 0.3])
 def test_places_do_not_drift_apart(loss):
     """Two ends that go 20 mm and hold: f (1 / K + T / b) is what lies between them, lost messages or not."""
