@@ -109,7 +109,7 @@ class LinkWatch:
             return f"the [link] of the two ends do not fit: {misfit(own, entered['message']) or 'just now they do'}"
         words = {
             LinkReason.NOT_ENGAGED: "there are no forces at this end",
-            LinkReason.OTHER_NOT_ENGAGED: "there are no forces at the other end",
+            LinkReason.OTHER_NOT_ENGAGED: "there are no forces at the other end, or it is not up yet",
             LinkReason.NOT_FINITE: "a number of the other end, or of its own force, was not finite",
         }
         return next((text for known, text in words.items() if known == reason), _name(LinkReason, reason))

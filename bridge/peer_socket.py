@@ -204,6 +204,7 @@ class Peer:
         self.t_received = now
         self._t_sent = words[_T_SENT]
         self._identity = identity
+        self._bytes[_DECIDES] = self.own_session > self.session
         # An echo from before this start is of another clock's time, or of another end's message.
         way = now - t_echo - words[_T_HELD] if self._first_sent and t_echo >= self._first_sent else 0
         self._way_ns = max(way, 0)
@@ -246,6 +247,7 @@ _WAY = offset_of(RECORD, "input.peer.way_ns") // 8
 _RECEIVED = offset_of(RECORD, "input.peer.received") // 8
 _LOST = offset_of(RECORD, "input.peer.lost") // 8
 _FRESH = offset_of(RECORD, "input.peer.fresh")
+_DECIDES = offset_of(RECORD, "input.peer.decides")
 _REJECTED = offset_of(RECORD, "timing.peer_rejected") // 4
 _REJECT_CODE = offset_of(RECORD, "timing.peer_reject_code") // 4
 _DROPPED = offset_of(RECORD, "timing.peer_dropped") // 4

@@ -305,8 +305,9 @@ def example_peer() -> bytes:
     peers["wrench"][0, 2] = -1.5
     peers["impedance"] = (8.0, 0.0078125)
     peers["wave_energy"] = 0.25
-    peers["scale"], peers["share"] = 2.0, 0.5
-    peers["method"], peers["active"] = METHODS["waves"], 1
+    peers["scale"], peers["share"], peers["align_speed"] = 2.0, 0.5, 0.0625
+    peers["begun"], peers["offset_position"], peers["offset_orientation"] = 2, (0.0, 0.5, 0.0), (0.0, 0.0, 0.0, 1.0)
+    peers["method"], peers["active"] = METHODS["waves"], 4
     peers["law"], peers["mirror"] = LAWS["four-channel"], 1
     return wire.encode_peer(peers, **EXAMPLE_PEER_TIMES)
 
@@ -423,6 +424,8 @@ def render_document() -> str:
                 ("`wave`, `wave_energy`, `energy`", f"{schema.MAX_CARRIED:g}; the energies are not negative"),
                 ("`impedance`", f"{schema.MAX_IMPEDANCE:g}, not negative"),
                 ("`scale`, `share`", f"{schema.MAX_SCALE:g} and 1, not negative"),
+                ("`offset_position`", f"{schema.MAX_OFFSET:g} m"),
+                ("`align_speed`", f"{schema.MAX_RATE:g} m/s, not negative"),
                 ("`t_sent`, `t_echo`, `t_held`", f"0 to 2^{schema.MAX_TIME.bit_length() - 1} - 1"),
             ),
         ),
@@ -725,8 +728,14 @@ Ranges, besides norms and finite numbers: `session` from 1 to 2^63 - 1, `seq` fr
 * **What does not fit does not come up.** The method is the same at both ends, and so is the mirror; with waves the
   impedances fit; the scales multiply to 1; a leader belongs to a follower, and any other law to itself; shares are zero
   or add up to 1. Else both ends wait with `MISMATCH`.
-* **What an end does not send is safe.** `active` other than 1, or silence for the stale time, lets the link's force
-  ramp down. An end that let go because the two were too far apart says 2 until it lets go of its forces, or hears 0.
+* **One end decides.** What counts as being together is chosen by the end with the larger `session`, when it comes up:
+  `offset_position` and `offset_orientation`, which it adds to the other's place. The other one comes up when it hears
+  `active` 4, and takes the same offset, seen from there, from each message: -s M o, and the inverse of the reflected
+  turn. When `begun` changes it lets its force go, and comes up anew. The larger `align_speed` of the two, in the same
+  metres, shortens the offset.
+* **What an end does not send is safe.** `active` other than 1 or 4, or silence for the stale time, lets the link's
+  force ramp down. An end that let go because the two were too far apart says 2 until it lets go of its forces, or hears
+  0.
 
 In the `link` of the state socket:
 

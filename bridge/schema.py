@@ -53,6 +53,9 @@ MAX_IMPEDANCE = 1e6
 MAX_SCALE = 1e3
 """Largest scale in a peer message."""
 
+MAX_OFFSET = MAX_COORDINATE * (1.0 + MAX_SCALE)
+"""Largest magnitude of an offset between two places, one of them scaled, m."""
+
 MAX_LAW = 4
 """Largest code of a law in a peer message."""
 
@@ -62,7 +65,7 @@ MAX_MIRROR = 3
 MAX_METHOD = 2
 """Largest code of a method in a peer message."""
 
-MAX_ACTIVE = 3
+MAX_ACTIVE = 4
 """Largest code of what an end says of itself in a peer message."""
 
 
@@ -132,6 +135,7 @@ PEER_FIELDS: tuple[Field, ...] = (
     Field("t_sent", "i8", 1, "ns", "when it left, sender's monotonic clock"),
     Field("t_echo", "i8", 1, "ns", "`t_sent` of the newest message that the sender had got, 0 for none"),
     Field("t_held", "i8", 1, "ns", "how long the sender had had it"),
+    Field("begun", "u8", 1, "", "how often the link has come up at the sender"),
     Field("position", "f8", 3, "m", "of the sender's hand: its image, scene axes, device metres"),
     Field("orientation", "f8", 4, "", "of the same, quaternion [x, y, z, w]; norm within 1e-3 of 1"),
     Field("twist", "f8", 6, "m/s, rad/s", "[linear, angular], scene axes, device metres"),
@@ -142,13 +146,18 @@ PEER_FIELDS: tuple[Field, ...] = (
     Field("impedance", "f8", 2, "N·s/m, N·m·s/rad", "of its waves"),
     Field("scale", "f8", 1, "", "metres at the sender per metre at the receiver"),
     Field("share", "f8", 1, "", "of the receiver's hand in where the sender's tool is to go"),
+    Field(
+        "offset_position", "f8", 3, "m", "what the sender adds to the receiver's place, in the sender's axes and scale"
+    ),
+    Field("offset_orientation", "f8", 4, "", "the same of its orientation, from the right; norm within 1e-3 of 1"),
+    Field("align_speed", "f8", 1, "m/s", "at which the sender would have the two come together"),
     Field("method", "u1", 1, "", "0 none, 1 waves, 2 tank"),
     Field(
         "active",
         "u1",
         1,
         "",
-        "0 no forces at the sender, 1 its hand is felt, 2 it was too far away, 3 it cannot be up otherwise",
+        "0 no forces at the sender, 1 its hand is felt, 2 it was too far away, 3 it cannot be up otherwise, 4 it is up",
     ),
     Field("law", "u1", 1, "", "1 position-position, 2 leader and 3 follower of position-force, 4 four-channel"),
     Field("mirror", "u1", 1, "", "axis of the reflection: 1 x, 2 y, 3 z; 0 none"),

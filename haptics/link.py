@@ -6,7 +6,13 @@ the other, some time ago. What is heard is put into this end's axes and scale: w
     x = s M x_other      v = s M v_other      f = M f_other / s      rotation vectors and torques by det(M) M
 
 so power is the same at both ends. When the link comes up, the place of the other is offset to where this end is: there
-is no step, and the offset goes away at ``align_speed`` or stays. Then, with x_o, v_o, f_o of the other end,
+is no step, and the offset o goes away at the larger ``align_speed`` or stays. What is heard is old, and two ends that
+each took their own would disagree by the way that hands make meanwhile, and push both for ever. So one of them decides
+(``peer.decides``) and comes up first; it tells its offset, and the other one follows with the same seen from there,
+
+    o = -s M o_other        turns, from the right:  R_o = (M R_o_other M)^-1
+
+and begins, by its ramp, with what its hand has moved meanwhile. Then, with x_o, v_o, f_o of the other end,
 
     position-position    f = K (x_o - x) + B (v_o - v)
     position-force       leader: f = c f_o        follower: as position-position
@@ -34,6 +40,7 @@ from haptics.link_codes import (
     KEPT_APART,
     KEPT_BACK,
     LET_GO,
+    LINKED,
     LOST,
     MISFIT,
     MISMATCH,
@@ -137,13 +144,13 @@ def fits(settings: Record, message: Record) -> bool:
 def finite(message: Record) -> bool:
     """Whether the message holds numbers only; decoders see to it, and nothing rests on that."""
     total = message.energy + message.wave_energy
-    total += message.scale + message.share
+    total += message.scale + message.share + message.align_speed
     for k in range(6):
         total += abs(message.twist[k]) + abs(message.wrench[k]) + abs(message.wave[k])
     for k in range(3):
-        total += abs(message.position[k])
+        total += abs(message.position[k]) + abs(message.offset_position[k])
     for k in range(4):
-        total += abs(message.orientation[k])
+        total += abs(message.orientation[k]) + abs(message.offset_orientation[k])
     return math.isfinite(total)
 
 
@@ -168,33 +175,61 @@ def shorter(v: Vector, by: float) -> Vector:
 
 
 @inner
-def offset_other(settings: Record, link: Record) -> None:
-    """The offset of the other end, which shrinks, added to where it is. Waves draw nobody: with them it stays."""
-    closer = 0.0 if settings.method == WAVES else settings.align_speed * settings.dt
-    offset = shorter(vector(link.offset_position), closer)
-    turn = from_rotation_vector(shorter(rotation_vector(quaternion(link.offset_orientation)), closer / ARM))
-    put_vector(link.offset_position, offset)
-    put_quaternion(link.offset_orientation, turn)
-    put_vector(link.other_position, add(vector(link.other_position), offset))
+def begin_offset(link: Record, port: Record) -> None:
+    """The end that decides counts as being where the other one is."""
+    put_vector(link.offset_position, subtract(vector(port.position), vector(link.other_position)))
+    turn = multiply(conjugate(quaternion(link.other_orientation)), quaternion(port.orientation))
+    put_quaternion(link.offset_orientation, normalise(turn))
+
+
+@inner
+def shrink_offset(settings: Record, link: Record, message: Record) -> None:
+    """The ends come together, as fast as either wants. Waves draw nobody: with them the offset stays."""
+    wanted = max(settings.align_speed, settings.scale * message.align_speed)
+    closer = 0.0 if settings.method == WAVES else wanted * settings.dt
+    put_vector(link.offset_position, shorter(vector(link.offset_position), closer))
+    turn = shorter(rotation_vector(quaternion(link.offset_orientation)), closer / ARM)
+    put_quaternion(link.offset_orientation, from_rotation_vector(turn))
+
+
+@inner
+def follow_offset(settings: Record, link: Record, message: Record) -> None:
+    """The offset that the other end has told, seen from here."""
+    told = reflected(settings, vector(message.offset_position))
+    put_vector(link.offset_position, scaled(told, -settings.scale))
+    turn = reflected_turn(settings, quaternion(message.offset_orientation))
+    put_quaternion(link.offset_orientation, normalise(conjugate(turn)))
+
+
+@inner
+def add_offset(link: Record) -> None:
+    """The offset of the other end, added to where it is."""
+    put_vector(link.other_position, add(vector(link.other_position), vector(link.offset_position)))
     # From the right: a turn of the other end about an axis of the scene stays one about that axis.
+    turn = quaternion(link.offset_orientation)
     put_quaternion(link.other_orientation, normalise(multiply(quaternion(link.other_orientation), turn)))
 
 
 @inner
-def come_up(settings: Record, link: Record, message: Record, port: Record) -> None:
-    """The link comes up: no offset is felt, and what was said before does not count."""
-    put_vector(link.offset_position, subtract(vector(port.position), vector(link.other_position)))
-    turn = multiply(conjugate(quaternion(link.other_orientation)), quaternion(port.orientation))
-    put_quaternion(link.offset_orientation, normalise(turn))
+def come_up(settings: Record, link: Record, message: Record) -> None:
+    """The link comes up: what was said before does not count."""
     if link.session != message.session:
         # Who begins gets something to spend; who goes on with the same end has what is left.
         link.credit = settings.tank if settings.method == TANK else 0.5 * settings.tank
         link.wave_in_credit = 0.5 * settings.tank
     link.session = message.session
+    link.begun += 1
+    link.begun_seen = message.begun
     link.energy_seen = message.energy
     if settings.method == WAVES:
         begin_waves(settings, link, message.wave_energy, message.t_sent)
     link.state, link.reason = UP, NO_REASON
+
+
+@inner
+def leads_on(link: Record, message: Record) -> bool:
+    """Whether the end that decides is up, and has been since this one followed it."""
+    return message.active == LINKED and (link.state != UP or message.begun == link.begun_seen)
 
 
 @inner
@@ -220,6 +255,8 @@ def judge(settings: Record, link: Record, peer: Record, port: Record) -> int:
         return APART
     if link.state == UP and message.session != link.session:
         return SILENT
+    if peer.decides == 0 and not leads_on(link, message):
+        return OTHER_NOT_ENGAGED
     return NO_REASON
 
 
@@ -250,21 +287,27 @@ def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
     up = link.state == UP
     if reason == NO_REASON and (up or link.gain == 0.0):
         place_other(settings, link, message)
-        if not up:
-            come_up(settings, link, message, port)
-        elif fresh:
+        if peer.decides == 0:
+            follow_offset(settings, link, message)
+        elif up:
+            shrink_offset(settings, link, message)
+        else:
+            begin_offset(link, port)
+        add_offset(link)
+        if up and fresh:
             if settings.method == WAVES:
                 hear_wave(settings, link, message.wave_energy, message.t_sent)
             elif settings.method == TANK:
                 hear_tank(link, message.energy)
-        offset_other(settings, link)
         if settings.dead_band > 0.0:
             ahead = min(link.silent_ticks, settings.keep_alive_ticks) * settings.dt
             way = scaled(vector(link.other_twist[:3]), ahead)
             put_vector(link.other_position, add(vector(link.other_position), way))
         if length(subtract(vector(link.other_position), vector(port.position))) > settings.distance_max:
             reason = APART
-            link.apart = 1
+            link.apart = 1 if up else 0
+        elif not up:
+            come_up(settings, link, message)
     elif reason == NO_REASON:
         # What was lost comes back by a new beginning, once its force has gone.
         reason = link.reason
@@ -279,19 +322,19 @@ def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
 def say_nothing(output: Record) -> None:
     """Write every field of LINK_OUTPUT: there is no link, or nothing has been said yet."""
     message = output.message
-    message.session = message.seq = 0
+    message.session = message.seq = message.begun = 0
     message.t_sent = message.t_echo = message.t_held = 0
     for k in range(6):
         output.wrench[k] = message.twist[k] = message.wrench[k] = message.wave[k] = 0.0
     for k in range(4):
         message.padding[k] = 0
     for k in range(3):
-        message.position[k] = 0.0
+        message.position[k] = message.offset_position[k] = 0.0
     for k in range(4):
-        message.orientation[k] = 0.0
+        message.orientation[k] = message.offset_orientation[k] = 0.0
     message.impedance[0] = message.impedance[1] = 0.0
     message.wave_energy = message.energy = 0.0
-    message.scale = message.share = 0.0
+    message.scale = message.share = message.align_speed = 0.0
     message.method = message.active = message.law = message.mirror = 0
     output.energy = output.credit = output.distance = output.gain = output.shared = 0.0
     output.state = output.reason = output.send = output.padding = 0
@@ -369,6 +412,8 @@ def own_activity(link: Record, port: Record) -> int:
         return LET_GO
     if link.apart != 0:
         return KEPT_APART
+    if link.state == UP:
+        return LINKED
     able = link.reason == NO_REASON or link.reason == OTHER_NOT_ENGAGED or link.reason == APART
     return FELT if able else KEPT_BACK
 
@@ -394,6 +439,12 @@ def tell(settings: Record, link: Record, port: Record, output: Record) -> None:
     message.mirror = mirror_axis(settings)
     message.scale = settings.scale
     message.share = settings.share
+    message.align_speed = settings.align_speed
+    message.begun = link.begun
+    message.offset_orientation[3] = 1.0
+    if link.state == UP:
+        put_vector(message.offset_position, vector(link.offset_position))
+        put_quaternion(message.offset_orientation, quaternion(link.offset_orientation))
     message.active = own_activity(link, port)
     link.quiet_ticks += 1
     output.send = 1 if worth_telling(settings, link, link.signals) or message.active != link.told_active else 0

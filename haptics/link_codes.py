@@ -50,6 +50,8 @@ KEPT_APART = 2
 """It has forces, but the two were too far apart, and neither has let go of them since."""
 KEPT_BACK = 3
 """It has forces, but cannot be up for another reason: silence, a mismatch, a number that is none."""
+LINKED = 4
+"""Its hand is felt, and the link is up at it: by the offset that it tells."""
 
 
 class LinkState(IntEnum):
@@ -73,7 +75,7 @@ class LinkReason(IntEnum):
     NOT_ENGAGED = 1
     """No forces at this end."""
     OTHER_NOT_ENGAGED = 2
-    """No forces at the other end."""
+    """No forces at the other end, or the link is not up there yet."""
     SILENT = 3
     """Nothing has come for the stale time."""
     APART = 4

@@ -56,6 +56,7 @@ PEER = np.dtype(
             "i8",
         ),  # t_sent of the newest message that the sender had got, 0 for none: tells the way there and back
         ("t_held", "i8"),  # ns that it had it for by then
+        ("begun", "u8"),  # how often the link has come up at the sender
         ("position", "f8", 3),  # of the sender's hand: its image in scene axes, device m
         ("orientation", "f8", 4),
         ("twist", "f8", 6),  # scene axes, device m/s, rad/s
@@ -66,8 +67,11 @@ PEER = np.dtype(
         ("impedance", "f8", 2),  # of its waves, N·s/m and N·m·s/rad
         ("scale", "f8"),  # metres at the sender per metre at the receiver
         ("share", "f8"),  # of the receiver's hand in where the sender's tool is to go
+        ("offset_position", "f8", 3),  # what the sender adds to the receiver's place, in the sender's axes, device m
+        ("offset_orientation", "f8", 4),  # the same of its orientation, from the right
+        ("align_speed", "f8"),  # m/s at which the sender would have the two come together
         ("method", "u1"),  # see haptics/link.py
-        ("active", "u1"),  # LET_GO, FELT, KEPT_APART or KEPT_BACK, see haptics/link_codes.py
+        ("active", "u1"),  # LET_GO, FELT, KEPT_APART, KEPT_BACK or LINKED, see haptics/link_codes.py
         ("law", "u1"),  # see haptics/link_codes.py
         ("mirror", "u1"),  # axis of the reflection: 1 x, 2 y, 3 z; 0: none
         ("padding", "u1", 4),
@@ -84,7 +88,8 @@ PEER_INPUT = np.dtype(
         ("received", "u8"),  # in total
         ("lost", "u8"),  # in total, by the gaps in their numbers
         ("fresh", "u1"),
-        ("padding", "u1", 7),
+        ("decides", "u1"),  # 1: the offset is this end's to choose, 0: the other's; by the larger session
+        ("padding", "u1", 6),
     ],
     align=True,
 )
@@ -151,7 +156,9 @@ LINK = np.dtype(
         ("session", "u8"),  # of the other end
         ("seq", "u8"),  # of its newest message that was used
         ("sent", "u8"),  # messages
-        ("offset_position", "f8", 3),  # own minus mapped other's position when the link came up, device m
+        ("begun", "u8"),  # how often it has come up
+        ("begun_seen", "u8"),  # the same of the other end, of the coming up that this one has followed
+        ("offset_position", "f8", 3),  # own minus mapped other's position where the two count as together, device m
         ("offset_orientation", "f8", 4),  # inverse of the mapped other's times own: from the right, in its axes
         ("other_position", "f8", 3),  # mapped, as it counts now
         ("other_orientation", "f8", 4),
@@ -511,7 +518,7 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-RECORD_VERSION = 9
+RECORD_VERSION = 10
 
 BODY_SAMPLE = np.dtype(
     [

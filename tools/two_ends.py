@@ -151,6 +151,7 @@ class End:
         peer["fresh"] = heard is not None
         if heard is not None:
             peer["message"] = heard[0]
+            peer["decides"] = self.session > heard["session"][0]
             self.heard_at = now
         peer["age_ns"] = round((now - self.heard_at) * dt * 1e9)
         row["tick"] += 1

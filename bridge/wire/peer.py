@@ -20,6 +20,7 @@ from bridge.schema import (
     MAX_LAW,
     MAX_METHOD,
     MAX_MIRROR,
+    MAX_OFFSET,
     MAX_RATE,
     MAX_SCALE,
     MAX_TIME,
@@ -36,10 +37,10 @@ PEER_HELLO = bytes([STRUCT_MARK, PROTOCOL_VERSION, KIND_PEER_HELLO, 0, 0, 0, 0, 
 """The whole message of a relay that has nothing to pass on yet, so that an end learns where to send."""
 
 # Words of the message behind its header, which is one word itself; four bytes follow the last.
-_SESSION, _SEQ, _T_SENT, _T_ECHO, _T_HELD = range(5)
-_POSITION, _ORIENTATION, _TWIST, _WRENCH, _WAVE, _WAVE_ENERGY, _ENERGY, _IMPEDANCE = 5, 8, 12, 18, 24, 30, 31, 32
-_SCALE, _SHARE = 34, 35
-_WORD_COUNT = 36
+_SESSION, _SEQ, _T_SENT, _T_ECHO, _T_HELD, _BEGUN = range(6)
+_POSITION, _ORIENTATION, _TWIST, _WRENCH, _WAVE, _WAVE_ENERGY, _ENERGY, _IMPEDANCE = 6, 9, 13, 19, 25, 31, 32, 33
+_SCALE, _SHARE, _OFFSET, _OFFSET_TURN, _ALIGN_SPEED = 35, 36, 37, 40, 44
+_WORD_COUNT = 45
 _METHOD = 8 + 8 * _WORD_COUNT
 _ACTIVE = _METHOD + 1
 _LAW = _ACTIVE + 1
@@ -70,10 +71,13 @@ def _fill(source, session, t_sent, t_echo, t_held, messages):
     message.t_sent = t_sent
     message.t_echo = t_echo
     message.t_held = t_held
+    message.begun = told.begun
     for i in range(3):
         message.position[i] = told.position[i]
+        message.offset_position[i] = told.offset_position[i]
     for i in range(4):
         message.orientation[i] = told.orientation[i]
+        message.offset_orientation[i] = told.offset_orientation[i]
     for i in range(6):
         message.twist[i] = told.twist[i]
         message.wrench[i] = told.wrench[i]
@@ -85,6 +89,7 @@ def _fill(source, session, t_sent, t_echo, t_held, messages):
     message.method = told.method
     message.scale = told.scale
     message.share = told.share
+    message.align_speed = told.align_speed
     message.active = told.active
     message.law = told.law
     message.mirror = told.mirror
@@ -106,6 +111,15 @@ def _within(floats, first, count, largest):
     for i in range(first, first + count):
         found = max(found, abs(floats[i]))
     return found <= largest
+
+
+@njit(cache=True, error_model="numpy")
+def _norm(floats, first):
+    """Of a quaternion."""
+    square = 0.0
+    for i in range(first, first + 4):
+        square += floats[i] * floats[i]
+    return math.sqrt(square)
 
 
 @njit(cache=True, error_model="numpy")
@@ -142,6 +156,8 @@ def _decode(message, words, floats, peers):
         and _within(floats, _IMPEDANCE, 2, MAX_IMPEDANCE)
         and _within(floats, _SCALE, 1, MAX_SCALE)
         and _within(floats, _SHARE, 1, 1.0)
+        and _within(floats, _OFFSET, 3, MAX_OFFSET)
+        and _within(floats, _ALIGN_SPEED, 1, MAX_RATE)
     ):
         return _OUT_OF_RANGE
     if not (
@@ -151,13 +167,11 @@ def _decode(message, words, floats, peers):
         and floats[_IMPEDANCE + 1] >= 0.0
         and floats[_SCALE] >= 0.0
         and floats[_SHARE] >= 0.0
+        and floats[_ALIGN_SPEED] >= 0.0
     ):
         return _OUT_OF_RANGE
-    square = 0.0
-    for i in range(4):
-        square += floats[_ORIENTATION + i] * floats[_ORIENTATION + i]
-    norm = math.sqrt(square)
-    if not abs(norm - 1.0) <= QUATERNION_TOLERANCE:
+    norm, offset_norm = _norm(floats, _ORIENTATION), _norm(floats, _OFFSET_TURN)
+    if not max(abs(norm - 1.0), abs(offset_norm - 1.0)) <= QUATERNION_TOLERANCE:
         return _NOT_UNIT
     if words[_SESSION] == 0 or words[_SESSION] >> np.uint64(63) or words[_SEQ] == 0:
         return _OUT_OF_RANGE
@@ -174,10 +188,13 @@ def _decode(message, words, floats, peers):
     peer.t_sent = np.int64(words[_T_SENT])
     peer.t_echo = np.int64(words[_T_ECHO])
     peer.t_held = np.int64(words[_T_HELD])
+    peer.begun = words[_BEGUN]
     for i in range(3):
         peer.position[i] = floats[_POSITION + i]
+        peer.offset_position[i] = floats[_OFFSET + i]
     for i in range(4):
         peer.orientation[i] = floats[_ORIENTATION + i] / norm
+        peer.offset_orientation[i] = floats[_OFFSET_TURN + i] / offset_norm
     for i in range(6):
         peer.twist[i] = floats[_TWIST + i]
         peer.wrench[i] = floats[_WRENCH + i]
@@ -190,6 +207,7 @@ def _decode(message, words, floats, peers):
     peer.active = message[_ACTIVE]
     peer.scale = floats[_SCALE]
     peer.share = floats[_SHARE]
+    peer.align_speed = floats[_ALIGN_SPEED]
     peer.law = message[_LAW]
     peer.mirror = message[_MIRROR]
     for i in range(4):
@@ -200,7 +218,7 @@ def _decode(message, words, floats, peers):
 def decode_peer(message: bytes, peers: Any) -> int:
     """Decodes a peer message into row 0 of an array of PEER; returns a :class:`Reject` code, 0 when it is good.
 
-    The quaternion is normalised. A refused message leaves ``peers`` as it was. Nothing that the other end can send
+    Quaternions are normalised. A refused message leaves ``peers`` as it was. Nothing that the other end can send
     makes it raise.
     """
     if type(message) is not bytes:
@@ -212,5 +230,5 @@ def warm_up() -> None:
     """Compiles (or loads from the cache) the kernels behind :func:`encode_peer` and :func:`decode_peer`."""
     peers = np.zeros(1, PEER)
     peers["seq"] = 1
-    peers["orientation"][0, 3] = 1.0
+    peers["orientation"][0, 3] = peers["offset_orientation"][0, 3] = 1.0
     decode_peer(encode_peer(peers, 1, 0), peers)

@@ -14,7 +14,7 @@ from bridge.exit_codes import ExitCode
 from bridge.follower import FollowLoop, FollowOptions, check_reading, find_peer
 from bridge.follower_robots import Robot, RobotError, RobotReading, SimulatedRobot, find_robot, make_robot
 from bridge.peer_socket import Peer, open_peer
-from haptics.link_codes import LAWS, METHODS, LinkReason, LinkState
+from haptics.link_codes import LAWS, LINKED, METHODS, LinkReason, LinkState
 from haptics.tables import LINK_SETTINGS, RECORD
 
 MS = 1_000_000
@@ -57,10 +57,12 @@ class Bench:
         settings["stale_after_ns"] = 100 * MS
         self.record = np.zeros(1, RECORD)
         self.said = self.record[0]["output"]["link"]["message"]
-        self.said["orientation"][3] = 1.0
+        self.said["orientation"][3] = self.said["offset_orientation"][3] = 1.0
         self.said["method"], self.said["active"], self.said["impedance"] = METHODS[method], 1, impedance
         self.said["law"], self.said["scale"] = LAWS["position-force"], 1.0 / options.scale
         self.leader = Peer(open_peer(self.context, address), self.record, settings)
+        self.leader.own_session = 1
+        """The smaller one: the robot decides where the two count as together."""
         self.robot = Stub()
         self.told = []
         socket = open_peer(self.context, "", connect=address)
@@ -151,7 +153,7 @@ def test_the_robot_goes_where_the_hand_goes_and_its_wrench_is_told(bench):
     assert both.go(until=lambda: np.allclose(both.robot.position, (0.11, 0.2, 0.28), atol=1e-6))
     both.go(0.02)
     assert both.heard["wrench"].tolist() == [0.0, 0.0, 2.5, 0.0, 0.0, 0.0]
-    assert both.heard["active"] == 1
+    assert both.heard["active"] == LINKED
     assert 0.0 < both.loop.report.speed_peak <= 0.25 + 1e-9
     assert both.loop.report.force_peak == 2.5
     assert "UP  set-point 110.0 200.0 280.0 mm  force 2.50 N" in both.loop.line(time.monotonic_ns())

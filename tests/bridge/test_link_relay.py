@@ -30,7 +30,8 @@ SESSIONS = (4711, 4712)
 
 def message(seq: int, session: int = SESSIONS[0], t_sent: int = 1, t_echo: int = 0, t_held: int = 0) -> bytes:
     peers = np.zeros(1, PEER)
-    peers["seq"], peers["orientation"] = seq, (0.0, 0.0, 0.0, 1.0)
+    peers["seq"] = seq
+    peers["orientation"] = peers["offset_orientation"] = (0.0, 0.0, 0.0, 1.0)
     return encode_peer(peers, session, t_sent, t_echo, t_held)
 
 
@@ -363,7 +364,8 @@ def test_ends_and_relay_agree_on_the_way(short_base):
     sockets = [open_peer(context, address) for address in addresses]
     records = [np.zeros(1, RECORD) for _ in addresses]
     for record in records:
-        record["output"]["link"]["message"]["orientation"][:, 3] = 1.0
+        for name in ("orientation", "offset_orientation"):
+            record["output"]["link"]["message"][name][:, 3] = 1.0
     peers = [Peer(socket, record, settings) for socket, record in zip(sockets, records, strict=True)]
     relay_ends = tuple(RelayEnd(context, name, address, None) for name, address in zip("AB", addresses, strict=True))
     relay = LinkRelay(relay_ends, Line(delay_ms=20.0))

@@ -82,7 +82,8 @@ def test_renders_of_another_form_are_refused():
 
 def peer_message() -> bytes:
     peers = np.zeros(1, PEER)
-    peers["seq"], peers["orientation"] = 1, (0.0, 0.0, 0.0, 1.0)
+    peers["seq"] = 1
+    peers["orientation"] = peers["offset_orientation"] = (0.0, 0.0, 0.0, 1.0)
     return encode_peer(peers, 5, 1)
 
 

@@ -25,7 +25,7 @@ def told(seq: int, **fields) -> np.ndarray:
     """A (1,) PEER as an end's tick would leave it."""
     peers = np.zeros(1, PEER)
     peers["seq"] = seq
-    peers["orientation"][0, 3] = 1.0
+    peers["orientation"][0, 3] = peers["offset_orientation"][0, 3] = 1.0
     for name, value in fields.items():
         peers[name] = value
     return peers
@@ -347,6 +347,16 @@ def test_one_who_has_gone_is_a_drop(place):
     arrive(end, lambda entered: entered["fresh"])
     other.close()
     wait_until(lambda: end.send() or end.peer.dropped)
+
+
+def test_one_of_two_ends_decides_and_it_is_the_one_with_the_larger_session(place):
+    end, raw = place.end(), place.raw()
+    assert end.entered["decides"] == 0
+    for session, decides in ((end.peer.own_session - 1, 1), (end.peer.own_session + 1, 0)):
+        end.peer.session = 0  # as after a silence
+        raw.send(1, session=session)
+        wait_until(lambda session=session: end.take()["message"]["session"] == session)
+        assert end.entered["decides"] == decides
 
 
 def test_two_ends_talk_without_anybody_between(place):

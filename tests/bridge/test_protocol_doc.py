@@ -82,7 +82,7 @@ def test_the_bytes_of_the_example_peer_message_decode_by_the_table_and_by_the_da
         value = peers[field.name][0]
         assert found[field.name] == (tuple(value.tolist()) if field.count > 1 else value), field.name
     assert found["wrench"] == (0.0, 0.0, -1.5, 0.0, 0.0, 0.0) and found["t_held"] == 500_000
-    assert (found["method"], found["active"], found["impedance"]) == (1, 1, (8.0, 0.0078125))
+    assert (found["method"], found["active"], found["impedance"]) == (1, 4, (8.0, 0.0078125))
 
 
 def test_the_bytes_of_the_example_render_decode_by_the_table():

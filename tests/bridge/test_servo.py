@@ -230,7 +230,7 @@ class Bench:
         if link["send"]:
             memory["link"]["sent"] += 1
         link["message"]["seq"] = memory["link"]["sent"]
-        link["message"]["orientation"][3] = 1.0
+        link["message"]["orientation"][3] = link["message"]["offset_orientation"][3] = 1.0
         link["message"]["wave_energy"] = row["input"]["peer"]["message"]["wave_energy"] + 1.0
         link["message"]["active"] = 1
 
@@ -674,7 +674,7 @@ class OtherEnd:
     def send(self, **fields):
         self.seq += 1
         peers = np.zeros(1, PEER)
-        peers["orientation"][0, 3] = 1.0
+        peers["orientation"][0, 3] = peers["offset_orientation"][0, 3] = 1.0
         for name, value in {"seq": self.seq, **fields}.items():
             peers[name] = value
         self.socket.send(encode_peer(peers, self.session, time.monotonic_ns()))

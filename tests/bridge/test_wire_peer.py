@@ -26,6 +26,8 @@ LARGEST = {
     "impedance": schema.MAX_IMPEDANCE,
     "scale": schema.MAX_SCALE,
     "share": 1.0,
+    "offset_position": schema.MAX_OFFSET,
+    "align_speed": schema.MAX_RATE,
 }
 
 
@@ -41,6 +43,8 @@ def peers(**fields) -> np.ndarray:
     row["wave_energy"], row["energy"] = 0.25, 0.125
     row["impedance"] = (10.0, 0.01)
     row["scale"], row["share"] = 2.0, 0.25
+    row["begun"], row["align_speed"] = 3, 0.05
+    row["offset_position"], row["offset_orientation"] = (-0.5, 0.25, 0.125), (0.0, 0.8, 0.0, 0.6)
     row["method"], row["active"], row["law"], row["mirror"] = 1, 1, 3, 2
     for name, value in fields.items():
         row[name] = value
@@ -75,12 +79,13 @@ def judged(message: bytes) -> int:
 
 def test_the_bytes_are_those_of_the_table():
     message = good()
-    assert len(message) == PEER_STRUCT.itemsize == 300
+    assert len(message) == PEER_STRUCT.itemsize == 372
     assert struct.unpack_from("<BBBBI", message) == (0xC1, schema.PROTOCOL_VERSION, schema.KIND_PEER, 0, 0)
-    assert struct.unpack_from("<QQqqq", message, 8) == (SESSION, 7, 5_000, 4_000, 300)
-    assert struct.unpack_from("<31d", message, 48) == (
+    assert struct.unpack_from("<QQqqqQ", message, 8) == (SESSION, 7, 5_000, 4_000, 300, 3)
+    assert struct.unpack_from("<39d", message, 56) == (
         *(0.1, -0.2, 0.3, 0.0, 0.0, 0.6, 0.8, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0, -2.0, 3.0, -0.4, 0.5, -0.6),
         *(1e-3, -2e-3, 3e-3, 0.0, -0.0, 1e-9, 0.25, 0.125, 10.0, 0.01, 2.0, 0.25),
+        *(-0.5, 0.25, 0.125, 0.0, 0.8, 0.0, 0.6, 0.05),
     )
     assert message[-4:] == b"\x01\x01\x03\x02"
 
@@ -106,6 +111,10 @@ def test_an_orientation_is_normalised():
     assert abs(np.linalg.norm(back["orientation"]) - 1.0) < 1e-15
     assert judged(good(orientation=(0.0, 0.0, 0.6, 0.802))) == Reject.NOT_UNIT
     assert judged(good(orientation=(0.0, 0.0, 0.0, 0.0))) == Reject.NOT_UNIT
+    assert decode_peer(good(offset_orientation=(0.0, 0.8004, 0.0, 0.6003)), back) == Reject.NONE
+    assert abs(np.linalg.norm(back["offset_orientation"]) - 1.0) < 1e-15
+    assert judged(good(offset_orientation=(0.0, 0.802, 0.0, 0.6))) == Reject.NOT_UNIT
+    assert judged(good(offset_orientation=(0.0, 0.0, 0.0, 0.0))) == Reject.NOT_UNIT
 
 
 @given(st.binary(min_size=PEER_STRUCT.itemsize - 8, max_size=PEER_STRUCT.itemsize - 8))
@@ -131,8 +140,8 @@ def test_magnitudes_have_limits(name):
         assert judged(spoilt("<d", name, np.nextafter(LARGEST[name], math.inf), item)) == Reject.OUT_OF_RANGE
 
 
-@pytest.mark.parametrize("name", ["wave_energy", "energy", "impedance"])
-def test_energies_and_impedances_are_not_negative(name):
+@pytest.mark.parametrize("name", ["wave_energy", "energy", "impedance", "align_speed"])
+def test_energies_impedances_and_speeds_are_not_negative(name):
     field = next(field for field in FLOATS if field.name == name)
     for item in range(field.count):
         assert judged(spoilt("<d", name, -1e-12, item)) == Reject.OUT_OF_RANGE
@@ -148,7 +157,8 @@ def test_energies_and_impedances_are_not_negative(name):
         ("t_echo", "<q", (-1, 1 << 62), (0,)),
         ("t_held", "<q", (-1, 1 << 62), (0,)),
         ("method", "<B", (3, 255), (0, 1, 2)),
-        ("active", "<B", (4, 255), (0, 1, 2, 3)),
+        ("active", "<B", (5, 255), (0, 1, 2, 3, 4)),
+        ("begun", "<Q", (), (0, (1 << 64) - 1)),
         ("law", "<B", (5, 255), (0, 1, 2, 3, 4)),
         ("mirror", "<B", (4, 255), (0, 1, 2, 3)),
     ],

@@ -43,6 +43,7 @@ class RobotEnd:
         peer["fresh"] = heard is not None
         if heard is not None:
             peer["message"] = heard[0]
+            peer["decides"] = self.session > heard["session"][0]
             self.heard_at = now
         peer["age_ns"] = round((now - self.heard_at) * DT * 1e9)
         setpoint = self.follower.go()

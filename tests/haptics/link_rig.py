@@ -39,6 +39,7 @@ class BareEnd:
         peer["fresh"] = heard is not None
         if heard is not None:
             peer["message"] = heard[0]
+            peer["decides"] = self.session > heard["session"][0]
             self.heard_ns = now_ns
         peer["age_ns"] = LONG_AGO if self.heard_ns is None else now_ns - self.heard_ns
         hear(self.settings, self.link, peer, self.port)

@@ -133,7 +133,7 @@ class Told:
         if position is not None:
             self.said["position"], self.said["twist"] = position, twist
             self.said["t_sent"] += round(DT * 1e9)
-            peer["message"] = self.said
+            peer["message"], peer["decides"] = self.said, 1
         peer["age_ns"] = round(1e6 * age_ms)
         setpoint = self.follower.go()
         if self.follows:
@@ -273,6 +273,7 @@ class Tyrant:
         self.peer["fresh"] = heard is not None
         if heard is not None:
             self.peer["message"] = heard[0]
+            self.peer["decides"] = heard["session"][0] < 7
             self.heard_at = now
         self.peer["age_ns"] = (now - self.heard_at) * 1_000_000
         self.port["moved"][:3] = moved

@@ -124,7 +124,7 @@ def test_the_other_end_is_reflected_and_scaled(mirror, axis):
     said["mirror"] = 0 if axis is None else axis + 1
     said["position"], said["orientation"] = random.normal(size=3), turn.as_quat()
     said["twist"], said["wrench"] = random.normal(size=6), random.normal(size=6)
-    peer[0]["fresh"] = 1
+    peer[0]["fresh"] = peer[0]["decides"] = 1
     port[0]["engaged"], port[0]["orientation"] = 1, (0.0, 0.0, 0.0, 1.0)
     hear(row, link[0], peer[0], port[0])
     assert link[0]["state"] == UP
@@ -358,7 +358,7 @@ def test_ends_that_are_too_far_apart_are_let_go():
 
 def apart(both, first=-0.05, second=0.05) -> None:
     """Bring up two bare ends and draw them apart to x = first and second, m, beyond what they bear."""
-    both.run(700)
+    both.run(1000)
     assert both.states == [UP, UP]
     both.ends[0].port["position"][0], both.ends[1].port["position"][0] = first, second
     both.run(100)
@@ -403,6 +403,74 @@ def test_ends_that_were_too_far_apart_come_up_when_either_has_let_go(delay, who)
     both.run(1500)
     assert both.states == [UP, UP]
     assert both.ends[0].output["distance"] < 1e-12
+
+
+@pytest.mark.parametrize("mover", [0, 1])
+@pytest.mark.parametrize("other", [{}, {"scale": 2.0, "mirror": "y"}], ids=["alike", "scaled and mirrored"])
+def test_hands_that_move_while_the_link_comes_up_agree_where_they_are(mover, other):
+    """0.2 m/s and 0.5 rad/s at 50 ms: at rest the two pull each other alike, not both one way by the 20 mm between."""
+    mine = {"scale": 1.0 / other.get("scale", 1.0), "mirror": other.get("mirror", "")}
+    both = bare_pair(50, first=mine, second=other, method="none", rotational_stiffness=0.3, distance_max=10.0)
+    port = both.ends[mover].port
+    for k in range(1500):
+        port["position"][:2] += 0.2e-3
+        port["orientation"] = Rotation.from_rotvec((0.0, 0.3, 0.5e-3 * k)).as_quat()
+        both.run(1)
+    both.run(300)
+    assert both.states == [UP, UP]
+    first, second = (end.output["wrench"] for end in both.ends)
+    reflection = np.diag([1.0, -1.0, 1.0]) if other else np.eye(3)
+    scale = other.get("scale", 1.0)
+    assert np.linalg.norm(first[:3]) > 1.0 and np.linalg.norm(first[3:]) > 0.01
+    # Springs are this device's own, and each end's way is the other's in its own metres.
+    assert np.allclose(second[:3], -scale * reflection @ first[:3], atol=1e-9)
+    assert np.allclose(second[3:], -np.linalg.det(reflection) * reflection @ first[3:], atol=1e-9)
+
+
+def test_an_end_that_decides_anew_is_followed_by_a_new_beginning():
+    """It was lost and up again while nothing came: the other end ramps down to its new offset, and never jumps."""
+    both = bare_pair(method="none", stale_after_ms=200.0)
+    follows, decides = both.ends
+    both.run(700)
+    follows.settings["stale_after_ns"] = 10**10
+    both.ways[1].cut = True
+    both.ways[0].cut = True
+    both.run(300)
+    assert both.states == [UP, LOST]
+    decides.port["position"][0] = 0.01
+    both.ways[0].cut = False
+    both.run(200)
+    assert both.states == [UP, UP] and decides.output["distance"] < 1e-12
+    both.ways[1].cut = False
+    forces, states = [], []
+    for _ in range(400):
+        both.run(1)
+        forces.append(follows.output["wrench"][0])
+        states.append(follows.state)
+    assert states[-1] == UP and LOST in states
+    assert np.abs(np.diff([0.0, *forces])).max() < 0.1 and np.abs(forces[-1]) < 1e-9
+
+
+def test_the_faster_of_two_align_speeds_draws_both_ends_together():
+    for first, second in (({"align_speed": 0.05}, {}), ({}, {"align_speed": 0.05})):
+        both = bare_pair(20, first=first, second=second, method="none")
+        both.ends[0].port["position"][0] = 0.03
+        both.run(2500)
+        assert both.states == [UP, UP]
+        for end, x in zip(both.ends, (0.0, 0.03), strict=True):
+            assert end.link["other_position"][0] == pytest.approx(x, abs=1e-12)
+
+
+def test_an_end_that_would_begin_too_far_away_waits_until_it_does_not():
+    both = bare_pair(100, first={"distance_max": 0.05}, second={"distance_max": 1.0})
+    follows = both.ends[0]
+    both.run(150)
+    for way, ticks in ((0.5e-3, 400), (-0.5e-3, 340)):
+        for _ in range(ticks):
+            follows.port["position"][0] += way
+            both.run(1)
+        assert both.states == ([WAITING, UP] if way > 0.0 else [UP, UP])
+    assert follows.output["distance"] == pytest.approx(0.03, abs=1e-12)
 
 
 def test_waves_leave_hands_as_they_came_up_and_never_count_them_apart():

@@ -164,7 +164,8 @@ def test_one_end_connects_to_the_other_and_a_third_is_kept_out(base):
                 third.set(zmq.LINGER, 0)
                 third.connect(left.runtime.ipc("peer"))
                 peers = np.zeros(1, PEER)
-                peers["seq"], peers["orientation"] = 1, (0.0, 0.0, 0.0, 1.0)
+                peers["seq"] = 1
+                peers["orientation"] = peers["offset_orientation"] = (0.0, 0.0, 0.0, 1.0)
                 third.send(encode_peer(peers, 5, 1))
                 third.send(PEER_HELLO)
                 wait_until(lambda: "a second end asks" in left.stderr(), meanwhile=hands.stay)

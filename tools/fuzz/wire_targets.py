@@ -26,6 +26,7 @@ from bridge.schema import (
     MAX_METHOD,
     MAX_MIRROR,
     MAX_NESTING,
+    MAX_OFFSET,
     MAX_RATE,
     MAX_SCALE,
     MAX_TIME,
@@ -240,6 +241,8 @@ def _good_peer() -> bytes:
     peers["wave_energy"] = peers["energy"] = 0.125
     peers["impedance"], peers["method"], peers["active"] = (10.0, 0.01), 1, 1
     peers["scale"], peers["share"], peers["law"], peers["mirror"] = 2.0, 0.25, 3, 1
+    peers["begun"], peers["align_speed"] = 2, 0.05
+    peers["offset_position"], peers["offset_orientation"] = (-0.5, 0.25, 0.1), (0.0, 0.8, 0.0, 0.6)
     return encode_peer(peers, 12345678901234567, 1_000_000_000, 999_000_000, 400_000)
 
 
@@ -255,8 +258,11 @@ _PEER_FLOATS = {
     "impedance": MAX_IMPEDANCE,
     "scale": MAX_SCALE,
     "share": 1.0,
+    "offset_position": MAX_OFFSET,
+    "offset_orientation": 1.001,
+    "align_speed": MAX_RATE,
 }
-_NOT_NEGATIVE = ("wave_energy", "energy", "impedance", "scale", "share")
+_NOT_NEGATIVE = ("wave_energy", "energy", "impedance", "scale", "share", "align_speed")
 _PEER_WHOLE = {
     "session": ("<Q", (0, 1 << 63, (1 << 64) - 1)),
     "seq": ("<Q", (0,)),
@@ -302,7 +308,7 @@ def _unsound_peer(peers: np.ndarray) -> str:
     for name, most in _PEER_FLOATS.items():
         if not (np.abs(row[name]) <= most).all() or (name in _NOT_NEGATIVE and (row[name] < 0.0).any()):
             return f"{name} is out of range"
-    if not abs(np.linalg.norm(row["orientation"]) - 1.0) < 1e-12:
+    if any(not abs(np.linalg.norm(row[name]) - 1.0) < 1e-12 for name in ("orientation", "offset_orientation")):
         return "no unit quaternion"
     times = all(0 <= row[name] < MAX_TIME for name in ("t_sent", "t_echo", "t_held"))
     whole = 0 < row["session"] < 1 << 63 and row["seq"] > 0 and times
