@@ -149,7 +149,7 @@ class Setup:
                 return
         raise AssertionError("the wall is not felt")
 
-    def comes(self, condition, seconds=3.0):
+    def comes(self, condition, seconds=10.0):
         """Whether it comes about within so long."""
         with contextlib.suppress(AssertionError):
             return wait_until(condition, seconds=seconds)
