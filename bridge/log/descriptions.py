@@ -21,6 +21,7 @@ _PEER: dict[str, tuple[str, str]] = {
     "t_sent": ("ns", f"when it left, sender's monotonic clock; {_EXACT}"),
     "t_echo": ("ns", f"t_sent of the newest message that the sender had got, 0 for none; {_EXACT}"),
     "t_held": ("ns", f"how long the sender had had it; {_EXACT}"),
+    "begun": ("", f"how often the link has come up at the sender; {_EXACT}"),
     "position": ("m", "of the sender's hand: its image, scene axes, device metres"),
     "orientation": ("", "of the same, quaternion [x, y, z, w]"),
     "twist": ("m/s, rad/s", "of the same, [linear, angular], scene axes, device metres"),
@@ -31,10 +32,16 @@ _PEER: dict[str, tuple[str, str]] = {
     "impedance": ("N·s/m, N·m·s/rad", "of its waves"),
     "scale": ("", "metres at the sender per metre at the receiver"),
     "share": ("", "of the receiver's hand in where the sender's tool is to go"),
+    "offset_position": ("m", "what the sender adds to the receiver's place, in the sender's axes and scale"),
+    "offset_orientation": ("", "the same of its orientation, from the right"),
+    "align_speed": ("m/s", "at which the sender would have the two come together"),
     "method": ("", _METHODS),
     "law": ("", "1 position-position, 2 leader and 3 follower of position-force, 4 four-channel"),
     "mirror": ("", "axis of the reflection: 1 x, 2 y, 3 z; 0 none"),
-    "active": ("", "0 no forces at the sender, 1 its hand is felt, 2 it was too far away, 3 it cannot be up otherwise"),
+    "active": (
+        "",
+        "0 no forces at the sender, 1 its hand is felt, 2 it was too far away, 3 it cannot be up otherwise, 4 it is up",
+    ),
 }
 
 _LINK: dict[str, tuple[str, str]] = {
@@ -44,6 +51,7 @@ _LINK: dict[str, tuple[str, str]] = {
     "input.peer.received": ("", f"messages of the other end in total; {_EXACT}"),
     "input.peer.lost": ("", f"lost in total, by the gaps in their numbers; {_EXACT}"),
     "input.peer.fresh": ("", "1: a new message of the other end arrived for this tick"),
+    "input.peer.decides": ("", "1: what counts as being together is this end's to choose, 0: the other's"),
     "output.link.wrench": ("N, N·m", "part of coupling_wrench that the link makes, device frame"),
     **{f"output.link.message.{name}": said for name, said in _PEER.items()},
     "output.link.energy": ("J", "handed to the hand by the link"),
