@@ -44,6 +44,8 @@ WATCH_S = 0.12
 """After a strike: several times the horizons, and longer than the lease."""
 DISK_MB = 16
 VOID_AT_MOST = 10
+PATIENCE_S = 5.0
+"""Between two attempts at one repetition, at most: what keeps a machine busy goes on for seconds."""
 CONFIG = f"""
 [scene]
 name = "press"
@@ -555,7 +557,7 @@ class Bench:
         One that says nothing is made again, of a daemon that dies of it by whoever starts the next.
         """
         try:
-            for _ in range(VOID_AT_MOST):
+            for attempt in range(VOID_AT_MOST):
                 try:
                     outcome = one(site, draw)
                     break
@@ -564,6 +566,7 @@ class Bench:
                     self._progress(f"{name}: not counted, {why}")
                     if name in MORTAL:
                         return
+                    time.sleep(min(0.1 * 2**attempt, PATIENCE_S))
             else:
                 raise RuntimeError(f"{VOID_AT_MOST} times in a row: the machine is too busy for this figure")
         except (RuntimeError, OSError, IndexError) as error:
