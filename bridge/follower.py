@@ -151,8 +151,6 @@ class FollowLoop:
         self._limits = make_limits(options.speed_max, options.turn_max, options.lower, options.upper)
         self._socket, self._say = socket, say
         self._record = np.zeros(1, RECORD)
-        self._message = self._record["output"]["link"]["message"]
-        self._message["orientation"][0, 3] = 1.0
         # Judged before anything is known of the daemon, and for what Peer needs to know.
         settings = self._settings("none" if options.method is None else options.method, (1.0, 1.0))
         self.peer = Peer(socket, self._record, settings)
@@ -281,7 +279,8 @@ class FollowLoop:
         )
         if before is not None:
             # Numbers go on, because this end's session does.
-            self.follower.link["sent"] = before.link["sent"]
+            for name in ("sent", "begun"):
+                self.follower.link[name] = before.link[name]
         self._built_for = self.peer.session
         self._began = self._began or now
         self.report.method = method

@@ -5,14 +5,8 @@ the other, some time ago. What is heard is put into this end's axes and scale: w
 
     x = s M x_other      v = s M v_other      f = M f_other / s      rotation vectors and torques by det(M) M
 
-so power is the same at both ends. When the link comes up, the place of the other is offset to where this end is: there
-is no step, and the offset o goes away at the larger ``align_speed`` or stays. What is heard is old, and two ends that
-each took their own would disagree by the way that hands make meanwhile, and push both for ever. So one of them decides
-(``peer.decides``) and comes up first; it tells its offset, and the other one follows with the same seen from there,
-
-    o = -s M o_other        turns, from the right:  R_o = (M R_o_other M)^-1
-
-and begins, by its ramp, with what its hand has moved meanwhile. Then, with x_o, v_o, f_o of the other end,
+so power is the same at both ends, and the place of the other is offset to where this end was when the link came up
+(:mod:`haptics.link_place`). Then, with x_o, v_o, f_o of the other end,
 
     position-position    f = K (x_o - x) + B (v_o - v)
     position-force       leader: f = c f_o        follower: as position-position
@@ -56,19 +50,17 @@ from haptics.link_codes import (
     WAITING,
     WAVES,
 )
+from haptics.link_place import mirror_axis, place_other
 from haptics.tables import Record
 from haptics.tank import filling, hear_tank, level_share, pass_energy
 from haptics.waves import begin_waves, hear_wave, pass_waves, wave_wrench
 from rtcore.kernels import inner, kernel
 from rtcore.spatial import (
-    Quaternion,
     Vector,
     add,
     conjugate,
-    from_rotation_vector,
     length,
     multiply,
-    normalise,
     put_quaternion,
     put_vector,
     quaternion,
@@ -81,43 +73,8 @@ from rtcore.spatial import (
 FLOORS = (1e-3, 1e-2, 0.02, 1e-3)
 """m/s, rad/s, N, N·m (of a wave: sqrt(W)): changes below this are never felt, however small the signal."""
 
-ARM = 0.1
-"""m: at the end of such an arm turns are compared with ways."""
-
 TURN_MOST = 1.0
 """rad: the spring that turns pulls no harder beyond."""
-
-
-@inner
-def reflected(settings: Record, v: Vector) -> Vector:
-    """M v, of a way, a velocity or a force."""
-    m = settings.mirror
-    return m[0] * v[0], m[1] * v[1], m[2] * v[2]
-
-
-@inner
-def turned_over(settings: Record, v: Vector) -> Vector:
-    """det(M) M v, of a rotation vector, an angular velocity or a torque."""
-    m = settings.mirror
-    sign = m[0] * m[1] * m[2]
-    return sign * m[0] * v[0], sign * m[1] * v[1], sign * m[2] * v[2]
-
-
-@inner
-def reflected_turn(settings: Record, q: Quaternion) -> Quaternion:
-    """M R M of the rotation R."""
-    x, y, z = turned_over(settings, (q[0], q[1], q[2]))
-    return x, y, z, q[3]
-
-
-@inner
-def mirror_axis(settings: Record) -> int:
-    """Axis of the reflection: 1 x, 2 y, 3 z; 0: none."""
-    axis = 0
-    for k in range(3):
-        if settings.mirror[k] < 0.0:
-            axis = k + 1
-    return axis
 
 
 @inner
@@ -152,62 +109,6 @@ def finite(message: Record) -> bool:
     for k in range(4):
         total += abs(message.orientation[k]) + abs(message.offset_orientation[k])
     return math.isfinite(total)
-
-
-@inner
-def place_other(settings: Record, link: Record, message: Record) -> None:
-    """What the other end says, in this end's axes, without the offset."""
-    put_vector(link.other_position, scaled(reflected(settings, vector(message.position)), settings.scale))
-    put_quaternion(link.other_orientation, reflected_turn(settings, quaternion(message.orientation)))
-    put_vector(link.other_twist[:3], scaled(reflected(settings, vector(message.twist[:3])), settings.scale))
-    put_vector(link.other_twist[3:], turned_over(settings, vector(message.twist[3:])))
-    put_vector(link.other_wrench[:3], scaled(reflected(settings, vector(message.wrench[:3])), 1.0 / settings.scale))
-    put_vector(link.other_wrench[3:], turned_over(settings, vector(message.wrench[3:])))
-    put_vector(link.wave_heard[:3], reflected(settings, vector(message.wave[:3])))
-    put_vector(link.wave_heard[3:], turned_over(settings, vector(message.wave[3:])))
-
-
-@inner
-def shorter(v: Vector, by: float) -> Vector:
-    """The vector, shortened by a length, to nothing at most."""
-    size = length(v)
-    return scaled(v, max(size - by, 0.0) / size) if size > 0.0 else v
-
-
-@inner
-def begin_offset(link: Record, port: Record) -> None:
-    """The end that decides counts as being where the other one is."""
-    put_vector(link.offset_position, subtract(vector(port.position), vector(link.other_position)))
-    turn = multiply(conjugate(quaternion(link.other_orientation)), quaternion(port.orientation))
-    put_quaternion(link.offset_orientation, normalise(turn))
-
-
-@inner
-def shrink_offset(settings: Record, link: Record, message: Record) -> None:
-    """The ends come together, as fast as either wants. Waves draw nobody: with them the offset stays."""
-    wanted = max(settings.align_speed, settings.scale * message.align_speed)
-    closer = 0.0 if settings.method == WAVES else wanted * settings.dt
-    put_vector(link.offset_position, shorter(vector(link.offset_position), closer))
-    turn = shorter(rotation_vector(quaternion(link.offset_orientation)), closer / ARM)
-    put_quaternion(link.offset_orientation, from_rotation_vector(turn))
-
-
-@inner
-def follow_offset(settings: Record, link: Record, message: Record) -> None:
-    """The offset that the other end has told, seen from here."""
-    told = reflected(settings, vector(message.offset_position))
-    put_vector(link.offset_position, scaled(told, -settings.scale))
-    turn = reflected_turn(settings, quaternion(message.offset_orientation))
-    put_quaternion(link.offset_orientation, normalise(conjugate(turn)))
-
-
-@inner
-def add_offset(link: Record) -> None:
-    """The offset of the other end, added to where it is."""
-    put_vector(link.other_position, add(vector(link.other_position), vector(link.offset_position)))
-    # From the right: a turn of the other end about an axis of the scene stays one about that axis.
-    turn = quaternion(link.offset_orientation)
-    put_quaternion(link.other_orientation, normalise(multiply(quaternion(link.other_orientation), turn)))
 
 
 @inner
@@ -286,23 +187,12 @@ def hear(settings: Record, link: Record, peer: Record, port: Record) -> None:
     reason = judge(settings, link, peer, port)
     up = link.state == UP
     if reason == NO_REASON and (up or link.gain == 0.0):
-        place_other(settings, link, message)
-        if peer.decides == 0:
-            follow_offset(settings, link, message)
-        elif up:
-            shrink_offset(settings, link, message)
-        else:
-            begin_offset(link, port)
-        add_offset(link)
+        place_other(settings, link, peer, port)
         if up and fresh:
             if settings.method == WAVES:
                 hear_wave(settings, link, message.wave_energy, message.t_sent)
             elif settings.method == TANK:
                 hear_tank(link, message.energy)
-        if settings.dead_band > 0.0:
-            ahead = min(link.silent_ticks, settings.keep_alive_ticks) * settings.dt
-            way = scaled(vector(link.other_twist[:3]), ahead)
-            put_vector(link.other_position, add(vector(link.other_position), way))
         if length(subtract(vector(link.other_position), vector(port.position))) > settings.distance_max:
             reason = APART
             link.apart = 1 if up else 0

@@ -263,6 +263,7 @@ def test_a_daemon_that_began_anew_may_have_another_method(bench):
     both.said["method"] = METHODS["waves"]
     both.come_up()
     assert both.loop.report.method == "waves"
+    assert both.go(until=lambda: both.heard["begun"] == 2), "this end's session goes on, and so do its numbers"
     assert both.leader.rejected == 0
 
 

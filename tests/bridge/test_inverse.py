@@ -1,5 +1,6 @@
 """Haply's service: states, forces, grips, cards."""
 
+import contextlib
 import json
 import math
 import threading
@@ -34,11 +35,17 @@ def service(tmp_path):
         thread.join()
 
 
-def test_inverse_reads_a_state_and_writes_a_force_in_each_cycle(service):
-    url, journal = service
+@contextlib.contextmanager
+def opened(url):
     device = Inverse(url)
     device.open()
-    try:
+    with contextlib.closing(device):
+        yield device
+
+
+def test_inverse_reads_a_state_and_writes_a_force_in_each_cycle(service):
+    url, journal = service
+    with opened(url) as device:
         for _ in range(20):
             device.write((0.0, 1.5, 0.0, 0.0, 0.0, 0.0))
             reading = device.read()
@@ -50,8 +57,6 @@ def test_inverse_reads_a_state_and_writes_a_force_in_each_cycle(service):
             for _ in range(10):
                 device.write(NO_WRENCH)
                 device.read()
-    finally:
-        device.close()
     device.close()
 
 
@@ -139,14 +144,10 @@ def test_inverse_takes_the_card_that_a_devices_type_says():
 def test_inverse_says_of_a_state_no_younger_time_than_that_of_the_message_it_answers(service):
     """A state that has waited here for long does not look new."""
     url, _ = service
-    device = Inverse(url)
-    device.open()
-    try:
+    with opened(url) as device:
         for _ in range(5):
             asked = time.monotonic_ns()
             device.write(NO_WRENCH)
             time.sleep(0.1)
             reading = device.read()
             assert reading.t_ns is not None and asked <= reading.t_ns < asked + 50 * MS
-    finally:
-        device.close()

@@ -83,7 +83,12 @@ def swept(endpoints, device, pause=0.0, **how):
             "sim", view, path="circle", point=(0.0, 0.0, 0.0), radius=1e-4, depth=0.003, grip="light", device=device
         )
         step = motion.step
-        motion.step = lambda *moved: (time.sleep(pause), step(*moved))[1]
+
+        def slowly(*moved):
+            time.sleep(pause)
+            return step(*moved)
+
+        motion.step = slowly
         return motion
 
     return measure(
