@@ -4,6 +4,10 @@ Each repetition strikes at a random moment (of a seed that row and repetition ma
 in the ramp of a clutch, engaging again. Kills are those of real processes. A daemon that survives a fault serves the
 next repetition too; where it dies, two are started at a time, and nothing else is measured meanwhile than how a daemon
 ends whose servo was killed.
+
+A repetition is made again when the machine kept its client from pressing, or did not wake the servo for some ticks of
+those that are judged, whatever came of it; the table counts both. That is no excuse for a fault that itself holds up
+the servo: it is held up before strikes as often as after them, or the row has failed.
 """
 
 import argparse
@@ -11,6 +15,7 @@ import collections
 import contextlib
 import functools
 import itertools
+import math
 import os
 import random
 import select
@@ -43,9 +48,19 @@ LATEST_STRIKE_S = 0.3
 WATCH_S = 0.12
 """After a strike: several times the horizons, and longer than the lease."""
 DISK_MB = 16
+WINDOW_NS = int((STALE_MS + HORIZON_MS) * 1e6)
+"""From a strike to the end of what must follow it."""
+LATE_NS = 500_000
+"""A tick that begins longer than this after it was due was woken late: the one before it has ended by then
+(:func:`bridge.servo_loop.next_due`), so the servo slept, with the highest priority that it was granted."""
+HELD_UP_MS = 3.0
+"""Woken late by so much altogether, a window says nothing, whatever came of it: a horizon is a few ticks longer than a
+ramp."""
 VOID_AT_MOST = 10
-PATIENCE_S = 5.0
-"""Between two attempts at one repetition, at most: what keeps a machine busy goes on for seconds."""
+PATIENCE_S = 120.0
+"""For all attempts at one repetition: what keeps a machine busy may go on for a minute."""
+PAUSE_S = 5.0
+"""Between two attempts, at most."""
 CONFIG = f"""
 [scene]
 name = "press"
@@ -104,6 +119,8 @@ class Site:
         self.pressers = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self.client = 0
         self.rows: list[np.ndarray] = []
+        self.windows: collections.Counter[str] = collections.Counter()
+        """``before`` strikes and ``after`` them; ``before_late``, ``after_late``: those of them that were held up."""
 
     def ready(self) -> "Site":
         """Wait until it ticks."""
@@ -131,11 +148,14 @@ class Site:
             self.press(mode, draw.getrandbits(32))
             begun = len(self.since())
             self.watch(draw.uniform(earliest, earliest + LATEST_STRIKE_S))
-            output = self.since()["output"][begun:]
+            rows = self.since()[begun:]
+            planned, output = rows["timing"]["planned_ns"], rows["output"]
+            for begins in range(planned[0], planned[-1] - WINDOW_NS, WINDOW_NS):
+                self._count("before", held_up_ms(rows, begins))
             changed = output["event_from"] != output["event_to"]
             if not np.any(changed & (output["reason"] == Reason.SAMPLE_STALE)):
                 return
-        raise RuntimeError("the pressing client is late all the time: the machine is too busy for this figure")
+        raise Void("the pressing client was late all the time")
 
     def watch(self, seconds: float) -> None:
         self.rows.append(self.daemon.records(seconds))
@@ -144,6 +164,17 @@ class Site:
         """All records since the client was asked for."""
         self.rows = [np.concatenate(self.rows)]
         return self.rows[0]
+
+    def _count(self, which: str, late_ms: float) -> None:
+        self.windows[which] += 1
+        self.windows[f"{which}_late"] += late_ms >= HELD_UP_MS
+
+    def must_tick(self, at_ns: int) -> None:
+        """Raise Void when the machine held up the ticks that a strike at a moment (ns) is judged by."""
+        late_ms = held_up_ms(self.since(), at_ns)
+        self._count("after", late_ms)
+        if late_ms >= HELD_UP_MS:
+            raise Void(f"the machine woke the servo late, by {late_ms:.1f} ms altogether")
 
     def strike(self, number: int) -> int:
         """Send a signal to the client; returns when, ns."""
@@ -170,6 +201,22 @@ class Site:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def held_up_ms(rows: np.ndarray, from_ns: int) -> float:
+    """By how much the ticks of the window that begins at a moment (ns) were woken late, altogether."""
+    planned, started = rows["timing"]["planned_ns"], rows["timing"]["started_ns"]
+    late = (started - planned)[(started > from_ns) & (planned < from_ns + WINDOW_NS)]
+    return float(late[late >= LATE_NS].sum()) * 1e-6
+
+
+def caused_by_strikes(windows: dict[str, int]) -> bool:
+    """Whether the servo is held up after strikes more often than before them, by more than chance: three standard
+    deviations of the difference between two shares. Then it is the fault that does it, not the machine."""
+    before, after = max(windows["before"], 1), max(windows["after"], 1)
+    share = (windows["before_late"] + windows["after_late"]) / (before + after)
+    more = windows["after_late"] / after - windows["before_late"] / before
+    return more > 3.0 * math.sqrt(share * (1.0 - share) * (1.0 / before + 1.0 / after))
 
 
 def _force(rows: np.ndarray) -> np.ndarray:
@@ -296,6 +343,7 @@ def _client_row(
         site.aim("work", draw)
         at = site.strike(number)
         site.watch(WATCH_S)
+        site.must_tick(at)
         rows = site.since()
         last = rows["output"][-1]
         why, state = Reason(int(last["reason"])).name, EngagementState(int(last["state"])).name
@@ -420,6 +468,7 @@ def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
     site.daemon.process.wait()
     died_ms = (time.monotonic_ns() - killed_at) * 1e-6
     site.watch(0.3)
+    site.must_tick(killed_at)
     rows = site.since()
     _must_press(rows, killed_at)
     reason = Reason(int(rows["output"]["reason"][-1])).name
@@ -522,6 +571,8 @@ class Bench:
         self.outcomes: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
         self.void: collections.Counter[str] = collections.Counter()
         """Repetitions that said nothing, by row."""
+        self.windows: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+        """:attr:`Site.windows` by row."""
         self._began = time.monotonic()
 
     def directory(self) -> contextlib.AbstractContextManager[Path]:
@@ -557,7 +608,9 @@ class Bench:
         One that says nothing is made again, of a daemon that dies of it by whoever starts the next.
         """
         try:
-            for attempt in range(VOID_AT_MOST):
+            until = time.monotonic() + PATIENCE_S
+            for attempt in itertools.count():
+                site.windows = self.windows[name]
                 try:
                     outcome = one(site, draw)
                     break
@@ -566,32 +619,37 @@ class Bench:
                     self._progress(f"{name}: not counted, {why}")
                     if name in MORTAL:
                         return
-                    time.sleep(min(0.1 * 2**attempt, PATIENCE_S))
-            else:
-                raise RuntimeError(f"{VOID_AT_MOST} times in a row: the machine is too busy for this figure")
+                    if time.monotonic() > until:
+                        raise RuntimeError(f"{attempt + 1} times in a row: too busy a machine for this figure") from why
+                    time.sleep(min(0.1 * 2**attempt, PAUSE_S))
         except (RuntimeError, OSError, IndexError) as error:
             self._progress(f"{name}: {error!r}")
             outcome = {"time_to_safe_ms": None, "over_limit_N": 0.0, "reason": f"not measured: {error}", "ok": False}
         outcomes = self.outcomes[name]
         outcomes.append(outcome)
         count = len(outcomes)
-        if count % max(1, self.repeats // 20) == 0 or count == self.repeats or not outcome["ok"]:
-            bad = sum(not each["ok"] for each in outcomes)
+        if count % max(1, self.repeats // 20) == 0 or count == self.repeats or _failed(outcome):
+            bad = sum(map(_failed, outcomes))
             self._progress(f"{time.monotonic() - self._began:6.0f} s  {name}, {count} of {self.repeats}, {bad} failed")
-        if not outcome["ok"]:
+        if _failed(outcome):
             self._progress(f"{name}: {outcome}")
 
 
-def summary(outcomes: list[dict[str, Any]], void: int, repeats: int) -> dict[str, Any]:
+def _failed(outcome: dict[str, Any]) -> bool:
+    return not outcome["ok"] or (outcome["time_to_safe_ms"] or 0.0) > HORIZON_MS
+
+
+def summary(outcomes: list[dict[str, Any]], void: int, windows: dict[str, int], repeats: int) -> dict[str, Any]:
     """One row of the figure from its repetitions: percentiles of the times, and the worst repetition for the rest.
 
-    ``void``: repetitions that said nothing. A row in which some that were asked for are missing has failed.
+    ``void``: repetitions that said nothing; ``windows``: :attr:`Site.windows`. A row has failed in which some that were
+    asked for are missing, or whose strikes hold up the servo themselves.
     """
     if not outcomes:
         return {"time_to_safe_ms": {}, "over_limit_N": 0.0, "reason": "nothing measured", "ok": False}
     safe = np.array([each["time_to_safe_ms"] for each in outcomes if each["time_to_safe_ms"] is not None])
     over = max(each["over_limit_N"] for each in outcomes)
-    failed = [each for each in outcomes if not each["ok"] or (each["time_to_safe_ms"] or 0.0) > HORIZON_MS]
+    failed = [each for each in outcomes if _failed(each)]
     worst = failed[0] if failed else max(outcomes, key=lambda each: each["time_to_safe_ms"] or 0.0)
     more: dict[str, Any] = {}
     for key in (
@@ -606,6 +664,10 @@ def summary(outcomes: list[dict[str, Any]], void: int, repeats: int) -> dict[str
         found = [each[key] for each in outcomes if key in each]
         if found:
             more[key] = percentiles(np.array(found), 2)
+    if windows["after"]:
+        more["held_up"] = {
+            which: f"{windows[f'{which}_late']} of {windows[which]} windows" for which in ("before", "after")
+        }
     for key in ("struck_in", "reason"):
         counts = collections.Counter(each[key] for each in outcomes if key in each)
         more["struck_in" if key == "struck_in" else "reasons"] = dict(counts.most_common())
@@ -617,7 +679,7 @@ def summary(outcomes: list[dict[str, Any]], void: int, repeats: int) -> dict[str
         "repetitions": len(outcomes),
         "repetitions_failed": len(failed),
         "repetitions_void": void,
-        "ok": not failed and over == 0.0 and len(outcomes) >= repeats,
+        "ok": not failed and over == 0.0 and len(outcomes) >= repeats and not caused_by_strikes(windows),
     }
 
 
@@ -645,7 +707,9 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
     if set(names) & set(MORTAL):
         mortals(bench, names)
     rows = {
-        name: summary(bench.outcomes[name], bench.void[name], bench.repeats) for name in names if name not in absent
+        name: summary(bench.outcomes[name], bench.void[name], bench.windows[name], bench.repeats)
+        for name in names
+        if name not in absent
     }
     failed = sum(not row["ok"] for row in rows.values())
     return Result({"rows_failed": failed, "rows": rows, "repeats": arguments.repeats}, failed == 0, notes=notes)
