@@ -103,8 +103,8 @@ class Presser:
                 self.state = render.state
 
     def go(self, z: float) -> None:
-        """Move straight down or up."""
-        while self.z != z:
+        """Move straight down or up; who misbehaves stays where it is."""
+        while self.z != z and not self.mode:
             self.z += max(min(z - self.z, SPEED), -SPEED)
             self.send()
 
