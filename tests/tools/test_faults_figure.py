@@ -5,19 +5,11 @@ import collections
 import numpy as np
 import pytest
 
+from haptics.states import EngagementState
 from haptics.tables import RECORD
-from tools.bench.faults import (
-    HORIZON_MS,
-    Site,
-    Void,
-    _at_jump,
-    _at_step_of_clock,
-    _held,
-    caused_by_strikes,
-    draws_of,
-    held_up_ms,
-    summary,
-)
+from tools.bench.fault_site import HORIZON_MS, Site, Void, caused_by_strikes, held_up_ms
+from tools.bench.faults import _at_jump, _at_step_of_clock, _held, draws_of, summary
+from tools.bench.kept import Kept
 
 MS = 1_000_000
 
@@ -27,12 +19,13 @@ def rows() -> np.ndarray:
     """400 ticks of a hand that is pushed, each with a sample."""
     rows = np.zeros(400, RECORD)
     at = np.arange(400)
-    for when in ("planned_ns", "started_ns", "t_received"):
+    for when in ("planned_ns", "started_ns", "sent_ns", "t_received"):
         rows["timing"][when] = at * MS
     rows["input"]["fresh"] = 1
     rows["input"]["sample"]["seq"] = at
     rows["input"]["sample"]["t_sample"] = at * MS
     rows["output"]["wrench"][:, 2] = 1.0
+    rows["output"]["state"] = EngagementState.ACTIVE
     return rows
 
 
@@ -60,6 +53,11 @@ def test_a_fault_counts_from_the_sample_that_is_wrong(rows):
     rows["input"]["sample"]["position"][320:, 2] = 0.2
     rows["input"]["sample"]["t_sample"][330:] -= 10_000 * MS
     assert (_at_jump(rows, 300 * MS), _at_step_of_clock(rows, 300 * MS)) == (320 * MS, 330 * MS)
+    rows["output"]["state"][320:] = EngagementState.FAULT
+    assert _at_jump(rows, 300 * MS) == 320 * MS
+    rows["output"]["state"][319] = EngagementState.ARMED
+    with pytest.raises(Void, match="struck in ARMED"):
+        _at_jump(rows, 300 * MS)
 
 
 def test_a_row_draws_the_same_moments_each_time():
@@ -68,12 +66,12 @@ def test_a_row_draws_the_same_moments_each_time():
     assert next(draws_of("other")).random() != first[0]
 
 
-def test_ticks_that_are_woken_late_are_added_up_in_their_window_alone(rows):
-    started = rows["timing"]["started_ns"]
-    started += 400_000
-    assert held_up_ms(rows, 100 * MS) == 0.0, "less than half a period may be the tick before"
-    started[[99, 110, 139, 150]] += [2 * MS, MS, 3 * MS, 9 * MS]
-    assert held_up_ms(rows, 100 * MS) == pytest.approx(2.4 + 1.4 + 3.4)
+def test_ticks_that_are_over_late_are_added_up_in_their_window_alone(rows):
+    sent = rows["timing"]["sent_ns"]
+    sent += 900_000
+    assert held_up_ms(rows, 100 * MS) == 0.0
+    sent[[98, 110, 139, 150]] += [2 * MS, MS, 3 * MS, 9 * MS]
+    assert held_up_ms(rows, 100 * MS) == pytest.approx(2.9 + 1.9 + 3.9)
     assert held_up_ms(rows, 160 * MS) == 0.0
 
 
@@ -81,9 +79,9 @@ def test_a_strike_is_not_judged_by_ticks_that_were_held_up_whatever_came_of_it(r
     site = Site.__new__(Site)
     site.rows, site.windows = [rows], collections.Counter()
     site.must_tick(100 * MS)
-    rows["timing"]["started_ns"][120] += 4 * MS
+    rows["timing"]["sent_ns"][120] += 4 * MS
     site.rows = [rows]
-    with pytest.raises(Void, match=r"late, by 4\.0 ms"):
+    with pytest.raises(Void, match=r"by 4\.0 ms"):
         site.must_tick(100 * MS)
     assert site.windows == {"after": 2, "after_late": 1}
 
@@ -98,3 +96,19 @@ def test_strikes_that_hold_up_the_servo_themselves_are_no_excuse():
     assert summary([outcome], 0, collections.Counter({**often, "after_late": 20}), 1)["ok"]
     late = {**outcome, "time_to_safe_ms": HORIZON_MS + 0.01}
     assert not summary([outcome, late], 0, collections.Counter(), 2)["ok"]
+
+
+def test_what_is_kept_goes_on_where_it_was_ended(tmp_path):
+    path = tmp_path / "kept.jsonl"
+    outcome = {"time_to_safe_ms": float("inf"), "ok": False}
+    Kept(path).add({"row": "a", "outcome": outcome})
+    with path.open("a") as file:
+        file.write('{"row": "b", "outc')  # ended while it wrote
+    again = Kept(path)
+    assert again.entries == [{"row": "a", "outcome": outcome}]
+    again.add({"row": "b"})
+    assert [entry["row"] for entry in Kept(path).entries] == ["a", "b"]
+    path.write_text("another version\n")
+    with pytest.raises(SystemExit, match="another version or machine"):
+        Kept(path)
+    assert path.read_text() == "another version\n"

@@ -13,7 +13,7 @@ from waiting import wait_until
 from bridge.client import Client, HapticdError
 from bridge.ring import RingReader
 from haptics.states import EngagementState, Reason
-from tools.bench.faults import CONFIG
+from tools.bench.fault_site import CONFIG
 from tools.bench.presser import SIGNALS, Presser
 
 pytestmark = pytest.mark.slow

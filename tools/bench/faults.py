@@ -5,9 +5,9 @@ in the ramp of a clutch, engaging again. Kills are those of real processes. A da
 next repetition too; where it dies, two are started at a time, and nothing else is measured meanwhile than how a daemon
 ends whose servo was killed.
 
-A repetition is made again when the machine kept its client from pressing, or did not wake the servo for some ticks of
-those that are judged, whatever came of it; the table counts both. That is no excuse for a fault that itself holds up
-the servo: it is held up before strikes as often as after them, or the row has failed.
+A repetition is made again when the machine kept its client from pressing, or held up the ticks that it is judged by,
+whatever came of it; the table counts both. That is no excuse for a fault that itself holds up the servo: a row has
+failed whose strikes are followed by that more often than it happens before them.
 """
 
 import argparse
@@ -15,14 +15,11 @@ import collections
 import contextlib
 import functools
 import itertools
-import math
 import os
 import random
-import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -38,58 +35,21 @@ from bridge.log.reader import read_log
 from haptics.cards import load_card
 from haptics.states import EngagementState, Reason
 from tools.bench.common import Figure, Progress, Result, percentiles
-from tools.bench.daemon import Daemon
+from tools.bench.fault_site import CARD, HORIZON_MS, STALE_MS, Site, Void, caused_by_strikes
+from tools.bench.kept import Kept
 
-CARD = "touch"
-STALE_MS = 20.0
-HORIZON_MS = 20.0
-LATEST_STRIKE_S = 0.3
-"""After a client has begun to press: as long as its work takes to come round."""
 WATCH_S = 0.12
 """After a strike: several times the horizons, and longer than the lease."""
 DISK_MB = 16
-WINDOW_NS = int((STALE_MS + HORIZON_MS) * 1e6)
-"""From a strike to the end of what must follow it."""
-LATE_NS = 500_000
-"""A tick that begins longer than this after it was due was woken late: the one before it has ended by then
-(:func:`bridge.servo_loop.next_due`), so the servo slept, with the highest priority that it was granted."""
-HELD_UP_MS = 3.0
-"""Woken late by so much altogether, a window says nothing, whatever came of it: a horizon is a few ticks longer than a
-ramp."""
 VOID_AT_MOST = 10
 PATIENCE_S = 120.0
 """For all attempts at one repetition: what keeps a machine busy may go on for a minute."""
 PAUSE_S = 5.0
 """Between two attempts, at most."""
-CONFIG = f"""
-[scene]
-name = "press"
-[[scene.body]]
-name = "ground"
-primitive = "box"
-size = [0.4, 0.4, 0.05]
-pose = {{ position = [0.0, 0.0, -0.025] }}
-[tool]
-tip_radius = 0.005
-start = [0.0, 0.0, 0.015]
-[coupling]
-stiffness = 400.0
-ramp_up_ms = 50.0
-ramp_down_ms = 40.0
-[safety]
-stale_after_ms = {STALE_MS}
-lease_ms = 100.0
-[device]
-card = "{CARD}"
-"""
 
 
 class Absent(Exception):
     """This machine cannot make that fault happen; the sentence says why."""
-
-
-class Void(Exception):
-    """A repetition that says nothing: a busy machine kept the client from pressing, or from misbehaving, in time."""
 
 
 @contextlib.contextmanager
@@ -104,119 +64,6 @@ def small_disk(directory: Path, megabytes: int) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", "-l", str(place)], check=False)
-
-
-class Site:
-    """A daemon, clients that press when asked to, and what the ring has said since the last of them was asked for."""
-
-    def __init__(self, directory: Path, log: Path | None = None) -> None:
-        """Start both and wait for neither."""
-        config = directory / "press.toml"
-        config.write_text(CONFIG)
-        self.directory, self.log = directory, log
-        self.daemon = Daemon(config, *(("--log", str(log)) if log else ()))
-        command = [sys.executable, "-m", "tools.bench.presser", self.daemon.name]
-        self.pressers = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        self.client = 0
-        self.rows: list[np.ndarray] = []
-        self.windows: collections.Counter[str] = collections.Counter()
-        """``before`` strikes and ``after`` them; ``before_late``, ``after_late``: those of them that were held up."""
-
-    def ready(self) -> "Site":
-        """Wait until it ticks."""
-        self.daemon.wait_first_tick()
-        return self
-
-    def press(self, mode: str, seed: int) -> None:
-        """A new client presses, and what the ring said before is forgotten."""
-        self.release()
-        assert self.pressers.stdin is not None and self.pressers.stdout is not None
-        assert self.daemon.ring is not None
-        self.daemon.ring.seek_newest()
-        self.rows = []
-        self.pressers.stdin.write(f"{mode} {seed}\n".encode())
-        until = time.monotonic() + 20.0
-        while not select.select([self.pressers.stdout], [], [], 0.0)[0]:
-            if time.monotonic() > until:
-                raise RuntimeError("the pressing client did not press, its reason is above")
-            self.watch(0.02)
-        self.client = int(self.pressers.stdout.readline().split()[1])
-
-    def aim(self, mode: str, draw: random.Random, earliest: float = 0.0) -> None:
-        """A new client presses until a random moment; again if a busy machine made it lose its hold before that."""
-        for _ in range(10):
-            self.press(mode, draw.getrandbits(32))
-            begun = len(self.since())
-            self.watch(draw.uniform(earliest, earliest + LATEST_STRIKE_S))
-            rows = self.since()[begun:]
-            planned, output = rows["timing"]["planned_ns"], rows["output"]
-            for begins in range(planned[0], planned[-1] - WINDOW_NS, WINDOW_NS):
-                self._count("before", held_up_ms(rows, begins))
-            changed = output["event_from"] != output["event_to"]
-            if not np.any(changed & (output["reason"] == Reason.SAMPLE_STALE)):
-                return
-        raise Void("the pressing client was late all the time")
-
-    def watch(self, seconds: float) -> None:
-        self.rows.append(self.daemon.records(seconds))
-
-    def since(self) -> np.ndarray:
-        """All records since the client was asked for."""
-        self.rows = [np.concatenate(self.rows)]
-        return self.rows[0]
-
-    def _count(self, which: str, late_ms: float) -> None:
-        self.windows[which] += 1
-        self.windows[f"{which}_late"] += late_ms >= HELD_UP_MS
-
-    def must_tick(self, at_ns: int) -> None:
-        """Raise Void when the machine held up the ticks that a strike at a moment (ns) is judged by."""
-        late_ms = held_up_ms(self.since(), at_ns)
-        self._count("after", late_ms)
-        if late_ms >= HELD_UP_MS:
-            raise Void(f"the machine woke the servo late, by {late_ms:.1f} ms altogether")
-
-    def strike(self, number: int) -> int:
-        """Send a signal to the client; returns when, ns."""
-        at = time.monotonic_ns()
-        os.kill(self.client, number)
-        return at
-
-    def release(self) -> None:
-        """The client is gone, at whatever state it was stopped."""
-        if self.client:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.client, signal.SIGKILL)
-        self.client = 0
-
-    def close(self) -> None:
-        self.release()
-        self.pressers.kill()
-        self.pressers.wait()
-        self.daemon.stop()
-        self.daemon.output.close()
-
-    def __enter__(self) -> "Site":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def held_up_ms(rows: np.ndarray, from_ns: int) -> float:
-    """By how much the ticks of the window that begins at a moment (ns) were woken late, altogether."""
-    planned, started = rows["timing"]["planned_ns"], rows["timing"]["started_ns"]
-    late = (started - planned)[(started > from_ns) & (planned < from_ns + WINDOW_NS)]
-    return float(late[late >= LATE_NS].sum()) * 1e-6
-
-
-def caused_by_strikes(windows: dict[str, int]) -> bool:
-    """Whether the servo is held up after strikes more often than before them, by more than chance: three standard
-    deviations of the difference between two shares. Then it is the fault that does it, not the machine."""
-    before, after = max(windows["before"], 1), max(windows["after"], 1)
-    share = (windows["before_late"] + windows["after_late"]) / (before + after)
-    more = windows["after_late"] / after - windows["before_late"] / before
-    return more > 3.0 * math.sqrt(share * (1.0 - share) * (1.0 / before + 1.0 / after))
 
 
 def _force(rows: np.ndarray) -> np.ndarray:
@@ -260,9 +107,8 @@ def _state_at(rows: np.ndarray, moment_ns: int) -> str:
     return EngagementState(int(rows["output"]["state"][before[-1]])).name
 
 
-def _must_press(rows: np.ndarray, at_ns: int) -> None:
-    """Raise Void when forces were off at a moment (ns): nothing can be said then about taking them away."""
-    state = _state_at(rows, at_ns)
+def _must_press(state: str) -> None:
+    """Raise Void when forces were off in a state: nothing can be said then about taking them away."""
     if state in ("IDLE", "ARMED", "FAULT"):
         raise Void(f"struck in {state}")
 
@@ -306,22 +152,26 @@ def _after_last_sample(rows: np.ndarray, _: int) -> int:
 
 
 def _at_jump(rows: np.ndarray, at_ns: int) -> int:
-    """When the first sample arrived that is far from the one before, ns."""
-    return _first_told(rows, at_ns, lambda samples: np.abs(np.diff(samples["position"][:, 2])) > 0.1)
+    """When the first sample arrived that is far from the one before, ns; Void where forces were off by then, and the
+    device might be anywhere."""
+    told = _first_told(rows, at_ns, lambda samples: np.abs(np.diff(samples["position"][:, 2])) > 0.1)
+    _must_press(EngagementState(int(rows["output"]["state"][told - 1])).name)
+    return int(rows["timing"]["t_received"][told])
 
 
 def _at_step_of_clock(rows: np.ndarray, at_ns: int) -> int:
     """When the first sample arrived that says it is of long ago, ns."""
-    return _first_told(rows, at_ns, lambda samples: np.diff(samples["t_sample"]) < -5e9)
+    told = _first_told(rows, at_ns, lambda samples: np.diff(samples["t_sample"]) < -5e9)
+    return int(rows["timing"]["t_received"][told])
 
 
 def _first_told(rows: np.ndarray, at_ns: int, wrong: Callable[[np.ndarray], np.ndarray]) -> int:
-    """When the first sample arrived that is wrong beside the one before, ns; Void when none did."""
-    fresh = rows[(rows["input"]["fresh"] != 0) & (rows["timing"]["t_received"] > at_ns - 50_000_000)]
-    found = np.flatnonzero(wrong(fresh["input"]["sample"]))
+    """Index of the first record whose sample is wrong beside the one before; Void when there is none."""
+    fresh = np.flatnonzero((rows["input"]["fresh"] != 0) & (rows["timing"]["t_received"] > at_ns - 50_000_000))
+    found = np.flatnonzero(wrong(rows["input"]["sample"][fresh]))
     if len(found) == 0:
         raise Void("the client fell silent before it could send anything wrong")
-    return int(fresh["timing"]["t_received"][found[0] + 1])
+    return int(fresh[found[0] + 1])
 
 
 def _client_row(
@@ -347,7 +197,7 @@ def _client_row(
         rows = site.since()
         last = rows["output"][-1]
         why, state = Reason(int(last["reason"])).name, EngagementState(int(last["state"])).name
-        _must_press(rows, at)
+        _must_press(_state_at(rows, at))
         if reason == "SAMPLE_REJECTED" and why == "SAMPLE_STALE" and not _rejected(rows):
             raise Void("the client fell silent before it could send anything wrong")
         begun = begins(rows, at)
@@ -470,7 +320,7 @@ def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
     site.watch(0.3)
     site.must_tick(killed_at)
     rows = site.since()
-    _must_press(rows, killed_at)
+    _must_press(_state_at(rows, killed_at))
     reason = Reason(int(rows["output"]["reason"][-1])).name
     safe_ms = _until_quiet(rows, killed_at + int(STALE_MS * 1e6))
     told = rows["timing"]["started_ns"][rows["input"]["supervisor_lost"] != 0]
@@ -514,7 +364,7 @@ def mortals(bench: "Bench", names: list[str]) -> None:
     """The rows whose daemons die, two at a time: the recorder's and then the supervisor's of one, the servo's of the
     other, while the next two start."""
     first, last = (tuple(name for name in each if name in names) for each in (MORTAL[:2], MORTAL[2:]))
-    draws = {name: draws_of(name) for name in names}
+    draws = {name: itertools.islice(draws_of(name), bench.made(name), None) for name in names}
 
     def begin(stack: contextlib.ExitStack) -> dict[tuple[str, ...], Site]:
         found = {}
@@ -566,13 +416,18 @@ ROWS: dict[str, Callable[["Bench", str], None] | None] = {
 class Bench:
     """Outcomes by row, and what every row needs."""
 
-    def __init__(self, repeats: int, progress: Progress) -> None:
-        self.repeats, self._progress = repeats, progress
+    def __init__(self, repeats: int, progress: Progress, kept: Kept) -> None:
+        """``kept``: what is there already of these rows counts."""
+        self.repeats, self._progress, self._kept = repeats, progress, kept
         self.outcomes: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
         self.void: collections.Counter[str] = collections.Counter()
         """Repetitions that said nothing, by row."""
         self.windows: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
         """:attr:`Site.windows` by row."""
+        for entry in kept.entries:
+            name = entry["row"]
+            self.outcomes[name].append(entry["outcome"])
+            self.void[name], self.windows[name] = entry["void"], collections.Counter(entry["windows"])
         self._began = time.monotonic()
 
     def directory(self) -> contextlib.AbstractContextManager[Path]:
@@ -589,16 +444,18 @@ class Bench:
             yield site
 
     def repetitions(self, name: str) -> Iterator[random.Random]:
-        """What each repetition of a row draws its moments from."""
-        return itertools.islice(draws_of(name), self.repeats)
+        """What each repetition that a row lacks draws its moments from."""
+        return itertools.islice(draws_of(name), len(self.outcomes[name]), self.repeats)
 
     def wants(self, names: Iterable[str]) -> bool:
         """Whether a row still lacks repetitions, and may have more."""
         return any(
-            len(self.outcomes[name]) < self.repeats
-            and len(self.outcomes[name]) + self.void[name] < VOID_AT_MOST * self.repeats
-            for name in names
+            len(self.outcomes[name]) < self.repeats and self.made(name) < VOID_AT_MOST * self.repeats for name in names
         )
+
+    def made(self, name: str) -> int:
+        """Repetitions of a row, with those that said nothing."""
+        return len(self.outcomes[name]) + self.void[name]
 
     def judge(
         self, name: str, one: Callable[[Site, random.Random], dict[str, Any]], site: Site, draw: random.Random
@@ -627,6 +484,7 @@ class Bench:
             outcome = {"time_to_safe_ms": None, "over_limit_N": 0.0, "reason": f"not measured: {error}", "ok": False}
         outcomes = self.outcomes[name]
         outcomes.append(outcome)
+        self._kept.add({"row": name, "outcome": outcome, "void": self.void[name], "windows": self.windows[name]})
         count = len(outcomes)
         if count % max(1, self.repeats // 20) == 0 or count == self.repeats or _failed(outcome):
             bad = sum(map(_failed, outcomes))
@@ -686,6 +544,7 @@ def summary(outcomes: list[dict[str, Any]], void: int, windows: dict[str, int], 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rows", default=",".join(ROWS), help="comma-separated, from: " + ", ".join(ROWS))
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep each repetition, and go on from those kept")
 
 
 def run(arguments: argparse.Namespace, progress: Progress) -> Result:
@@ -695,11 +554,11 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         raise SystemExit(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
     notes: list[str] = []
     absent: set[str] = set()
-    bench = Bench(arguments.repeats, progress)
+    bench = Bench(arguments.repeats, progress, Kept(arguments.keep))
     for name in names:
         row = ROWS[name]
         try:
-            if row is not None:
+            if row is not None and bench.wants([name]):
                 row(bench, name)
         except Absent as reason:
             notes.append(f"{name} was not tried: {reason}")
