@@ -77,13 +77,21 @@ def test_ticks_that_are_over_late_are_added_up_in_their_window_alone(rows):
 
 def test_a_strike_is_not_judged_by_ticks_that_were_held_up_whatever_came_of_it(rows):
     site = Site.__new__(Site)
-    site.rows, site.windows = [rows], collections.Counter()
+    site.rows, site.windows, site.mode = [rows], collections.Counter(), "work"
     site.must_tick(100 * MS)
     rows["timing"]["sent_ns"][120] += 4 * MS
     site.rows = [rows]
     with pytest.raises(Void, match=r"by 4\.0 ms"):
         site.must_tick(100 * MS)
     assert site.windows == {"after": 2, "after_late": 1}
+    site.mode = "hold"
+    site.must_tick(100 * MS)
+    assert site.windows == {"after": 2 + 7, "after_late": 1}, "of 299 ms"
+    rows["timing"]["sent_ns"][300] += 20 * MS
+    site.rows = [rows]
+    with pytest.raises(Void, match=r"by 20\.0 ms"):
+        site.must_tick(100 * MS)
+    assert site.windows == {"after": 2 + 7 + 7, "after_late": 2}
 
 
 def test_strikes_that_hold_up_the_servo_themselves_are_no_excuse():
@@ -98,17 +106,25 @@ def test_strikes_that_hold_up_the_servo_themselves_are_no_excuse():
     assert not summary([outcome, late], 0, collections.Counter(), 2)["ok"]
 
 
-def test_what_is_kept_goes_on_where_it_was_ended(tmp_path):
+def test_what_is_kept_goes_on_where_it_was_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("tools.bench.kept._measured", lambda: "this version")
     path = tmp_path / "kept.jsonl"
     outcome = {"time_to_safe_ms": float("inf"), "ok": False}
     Kept(path).add({"row": "a", "outcome": outcome})
     with path.open("a") as file:
         file.write('{"row": "b", "outc')  # ended while it wrote
     again = Kept(path)
-    assert again.entries == [{"row": "a", "outcome": outcome}]
+    assert [(entry["row"], entry["outcome"]) for entry in again.entries] == [("a", outcome)]
     again.add({"row": "b"})
     assert [entry["row"] for entry in Kept(path).entries] == ["a", "b"]
-    path.write_text("another version\n")
+    monkeypatch.setattr("tools.bench.kept._measured", lambda: "another")
+    before = path.read_text()
     with pytest.raises(SystemExit, match="another version or machine"):
         Kept(path)
-    assert path.read_text() == "another version\n"
+    assert path.read_text() == before
+
+
+def test_what_has_made_repetitions_is_told():
+    kept = Kept(None)
+    kept.entries = [{"made": "at a"}, {"made": "at b"}, {"made": "at b"}]
+    assert kept.makers() == "repetitions made at a: 1, at b: 2"

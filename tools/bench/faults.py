@@ -240,6 +240,7 @@ def _fill_disk(site: Site, draw: random.Random, disk: Path, socket: zmq.Socket) 
     resumed = told and _wait_for(site, socket, "log_resumed")
     for part in sorted(disk.glob("*.mcap"), key=lambda path: path.stat().st_mtime)[:-1]:
         part.unlink()
+    site.must_tick(at)
     held = _held(rows, at)
     more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held, "resumed": resumed}
     return _outcome(rows, at, None, reason="disk_full" if told else "NONE", **more, ok=held and resumed)
@@ -273,6 +274,7 @@ def _never_read(site: Site, draw: random.Random) -> dict[str, Any]:
     socket.connect(site.daemon.endpoints()["state"])
     site.watch(0.4)
     socket.close(0)
+    site.must_tick(at)
     rows = site.since()
     held = _held(rows, at)
     more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held}
@@ -292,6 +294,7 @@ def _recorder_killed(site: Site, draw: random.Random) -> dict[str, Any]:
         site.watch(0.02)
         with contextlib.suppress(RuntimeError):
             restarted = site.daemon.pid_of("bridge.log.recorder") != pid
+    site.must_tick(killed_at)
     rows = site.since()
     last_kept_ns = int(read_log(site.log).records["timing"]["started_ns"][-1])
     planned = rows["timing"]["planned_ns"]
@@ -554,7 +557,8 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         raise SystemExit(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
     notes: list[str] = []
     absent: set[str] = set()
-    bench = Bench(arguments.repeats, progress, Kept(arguments.keep))
+    kept = Kept(arguments.keep)
+    bench = Bench(arguments.repeats, progress, kept)
     for name in names:
         row = ROWS[name]
         try:
@@ -570,6 +574,8 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         for name in names
         if name not in absent
     }
+    if arguments.keep:
+        notes.append(kept.makers())
     failed = sum(not row["ok"] for row in rows.values())
     return Result({"rows_failed": failed, "rows": rows, "repeats": arguments.repeats}, failed == 0, notes=notes)
 

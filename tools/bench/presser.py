@@ -19,6 +19,8 @@ from haptics.states import EngagementState
 
 DEPTH = 0.04
 """m below where the tip rests: saturates the card even where uneven samples leave a fifth of its stiffness."""
+LIFT = 0.01
+"""m that a clutch takes the device back up: it presses as deep as that afterwards."""
 SPEED = 0.5e-3
 """m per sample: as fast as a hand touches."""
 PERIOD_NS = 1_000_000
@@ -93,7 +95,8 @@ class Presser:
     def send(self, ticks: int = 1) -> None:
         """So many samples at the device's place, misbehaving when told to."""
         for _ in range(ticks):
-            self.due = max(self.due, time.monotonic_ns() - 5 * PERIOD_NS) + PERIOD_NS
+            # Never two at once: by the times of its samples it shows for how long a busy machine has kept it silent.
+            self.due = max(self.due + PERIOD_NS, time.monotonic_ns())
             time.sleep(max(self.due - time.monotonic_ns(), 0) * 1e-9)
             z = math.nan if self.mode == "nan" else self.z + (0.2 if self.mode == "jump" else 0.0)
             late = CLOCK_STEP_NS if self.mode == "clock" else 0
@@ -127,7 +130,7 @@ class Presser:
             time.sleep(draw.uniform(0.006, 0.015))
             self.send(draw.randrange(10, 60))
             self.answered(self.client.ask("clutch", pressed=True))
-            self.go(bottom + DEPTH)
+            self.go(bottom + LIFT)
             self.send(draw.randrange(1, 15))
             self.answered(self.client.ask("clutch", pressed=False))
             while self.state == EngagementState.RELEASING and not self.mode:
