@@ -28,9 +28,10 @@ LATEST_STRIKE_S = 0.3
 WINDOW_NS = int((STALE_MS + HORIZON_MS) * 1e6)
 """From a strike to the end of what must follow it."""
 PERIOD_NS = 1_000_000
-HELD_UP_MS = {"work": 3.0, "hold": STALE_MS}
+HELD_UP_MS = {"work": 3.0, "hold": STALE_MS / 2}
 """Late by so much altogether, a window says nothing, whatever came of it. With a client that works the time to safety
-is measured, and the horizon is a few ticks longer than a ramp; one that holds is let go after a stale horizon."""
+is measured, and the horizon is a few ticks longer than a ramp. One that holds is let go after a stale horizon, and what
+holds up the servo holds up the client as well: the age of a sample has both in it."""
 CONFIG = f"""
 [scene]
 name = "press"

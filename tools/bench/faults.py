@@ -35,7 +35,7 @@ from bridge.log.reader import read_log
 from haptics.cards import load_card
 from haptics.states import EngagementState, Reason
 from tools.bench.common import Figure, Progress, Result, percentiles
-from tools.bench.fault_site import CARD, HORIZON_MS, STALE_MS, Site, Void, caused_by_strikes
+from tools.bench.fault_site import CARD, HORIZON_MS, PERIOD_NS, STALE_MS, Site, Void, caused_by_strikes
 from tools.bench.kept import Kept
 
 WATCH_S = 0.12
@@ -73,13 +73,16 @@ def _force(rows: np.ndarray) -> np.ndarray:
 def _held(rows: np.ndarray, since_ns: int) -> bool:
     """Whether the hand is pushed all along the last 0.1 s, some time after a moment (ns).
 
-    Raises Void where it was let go because the client itself had sent nothing for so long, by its own clock.
+    Raises Void where it was let go because the client itself had sent nothing for so long, by its own clock; samples of
+    which only the numbers are known are taken to have been in time.
     """
     if np.all(_force(rows)[-100:] > 0):
         return True
-    rows = rows[rows["timing"]["started_ns"] > since_ns]
-    samples = rows["input"]["sample"][rows["input"]["fresh"] != 0]
-    silent = np.diff(samples["t_sample"])[np.diff(samples["seq"]) == 1]
+    rows = rows[rows["input"]["fresh"] != 0]
+    newer = rows["timing"]["started_ns"][1:] > since_ns
+    samples = rows["input"]["sample"]
+    unseen = np.diff(samples["seq"].astype(np.int64)) - 1
+    silent = (np.diff(samples["t_sample"].astype(np.int64)) - unseen * PERIOD_NS)[newer]
     if silent.max(initial=0) > STALE_MS * 1e6:
         raise Void(f"the client itself sent nothing for {silent.max() * 1e-6:.0f} ms")
     return False
