@@ -7,8 +7,8 @@ import pytest
 
 from haptics.states import EngagementState
 from haptics.tables import RECORD
-from tools.bench.fault_site import HORIZON_MS, Site, Void, caused_by_strikes, held_up_ms
-from tools.bench.faults import _at_jump, _at_step_of_clock, _held, draws_of, summary
+from tools.bench.fault_site import HORIZON_MS, Void
+from tools.bench.faults import Bench, _at_jump, _at_step_of_clock, _held, _outcome, draws_of, summary
 from tools.bench.kept import Kept
 
 MS = 1_000_000
@@ -19,8 +19,7 @@ def rows() -> np.ndarray:
     """400 ticks of a hand that is pushed, each with a sample."""
     rows = np.zeros(400, RECORD)
     at = np.arange(400)
-    for when in ("planned_ns", "started_ns", "sent_ns", "t_received"):
-        rows["timing"][when] = at * MS
+    rows["timing"]["started_ns"] = rows["timing"]["t_received"] = at * MS
     rows["input"]["fresh"] = 1
     rows["input"]["sample"]["seq"] = at
     rows["input"]["sample"]["t_sample"] = at * MS
@@ -71,65 +70,32 @@ def test_a_row_draws_the_same_moments_each_time():
     assert next(draws_of("other")).random() != first[0]
 
 
-def test_ticks_that_are_over_late_are_added_up_in_their_window_alone(rows):
-    sent = rows["timing"]["sent_ns"]
-    sent += 900_000
-    assert held_up_ms(rows, 100 * MS) == 0.0
-    sent[[98, 110, 139, 150]] += [2 * MS, MS, 3 * MS, 9 * MS]
-    assert held_up_ms(rows, 100 * MS) == pytest.approx(2.9 + 1.9 + 3.9)
-    assert held_up_ms(rows, 160 * MS) == 0.0
+def test_force_beyond_the_card_or_for_longer_than_ticks_were_held_up_is_not_excused(rows):
+    rows["output"]["wrench"][:, 2] = 3.3
+    for safe_ms in (HORIZON_MS, HORIZON_MS + 5.0, None):
+        with pytest.raises(Void, match=r"held up the servo by 5\.0 ms"):
+            _outcome(rows, 300 * MS, safe_ms, 5.0)
+    late = _outcome(rows, 300 * MS, HORIZON_MS + 5.1, 5.0, ok=True)
+    assert not summary([late], 0, collections.Counter(), 1)["ok"]
+
+    class Struck:
+        rows, windows = (0,), collections.Counter()
+        since = staticmethod(lambda: rows)
+
+    def one(site, draw):
+        raise Void("held up")
+
+    bench = Bench(1, lambda text: None, Kept(None))
+    bench.judge("supervisor_killed", one, Struck(), None)
+    assert (bench.void["supervisor_killed"], bench.outcomes["supervisor_killed"]) == (1, [])
+    rows["output"]["wrench"][200, 2] = 3.4
+    bench.judge("supervisor_killed", one, Struck(), None)
+    assert bench.void["supervisor_killed"] == 1
+    assert bench.outcomes["supervisor_killed"][0]["over_limit_N"] == pytest.approx(0.1)
 
 
-def test_a_strike_is_not_judged_by_ticks_that_were_held_up_whatever_came_of_it(rows):
-    site = Site.__new__(Site)
-    site.rows, site.windows, site.mode = [rows], collections.Counter(), "work"
-    site.must_tick(100 * MS)
-    rows["timing"]["sent_ns"][120] += 4 * MS
-    site.rows = [rows]
-    with pytest.raises(Void, match=r"by 4\.0 ms"):
-        site.must_tick(100 * MS)
-    assert site.windows == {"after": 2, "after_late": 1}
-    site.mode = "hold"
-    site.must_tick(100 * MS)
-    assert site.windows == {"after": 2 + 7, "after_late": 1}, "of 299 ms"
-    rows["timing"]["sent_ns"][300] += 10 * MS
-    site.rows = [rows]
-    with pytest.raises(Void, match=r"by 10\.0 ms"):
-        site.must_tick(100 * MS)
-    assert site.windows == {"after": 2 + 7 + 7, "after_late": 2}
-
-
-def test_strikes_that_hold_up_the_servo_themselves_are_no_excuse():
+def test_a_row_has_failed_whose_strikes_hold_up_the_servo_themselves():
     often = {"before": 600, "before_late": 60, "after": 200, "after_late": 60}
-    assert caused_by_strikes(often)
-    assert not caused_by_strikes({**often, "after_late": 26}), "as before, but for chance"
-    assert not caused_by_strikes({**often, "before_late": 0, "after_late": 0})
     outcome = {"time_to_safe_ms": HORIZON_MS, "over_limit_N": 0.0, "reason": "", "ok": True}
     assert not summary([outcome], 0, collections.Counter(often), 1)["ok"]
     assert summary([outcome], 0, collections.Counter({**often, "after_late": 20}), 1)["ok"]
-    late = {**outcome, "time_to_safe_ms": HORIZON_MS + 0.01}
-    assert not summary([outcome, late], 0, collections.Counter(), 2)["ok"]
-
-
-def test_what_is_kept_goes_on_where_it_was_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr("tools.bench.kept._measured", lambda: "this version")
-    path = tmp_path / "kept.jsonl"
-    outcome = {"time_to_safe_ms": float("inf"), "ok": False}
-    Kept(path).add({"row": "a", "outcome": outcome})
-    with path.open("a") as file:
-        file.write('{"row": "b", "outc')  # ended while it wrote
-    again = Kept(path)
-    assert [(entry["row"], entry["outcome"]) for entry in again.entries] == [("a", outcome)]
-    again.add({"row": "b"})
-    assert [entry["row"] for entry in Kept(path).entries] == ["a", "b"]
-    monkeypatch.setattr("tools.bench.kept._measured", lambda: "another")
-    before = path.read_text()
-    with pytest.raises(SystemExit, match="another version or machine"):
-        Kept(path)
-    assert path.read_text() == before
-
-
-def test_what_has_made_repetitions_is_told():
-    kept = Kept(None)
-    kept.entries = [{"made": "at a"}, {"made": "at b"}, {"made": "at b"}]
-    assert kept.makers() == "repetitions made at a: 1, at b: 2"

@@ -5,9 +5,10 @@ in the ramp of a clutch, engaging again. Kills are those of real processes. A da
 next repetition too; where it dies, two are started at a time, and nothing else is measured meanwhile than how a daemon
 ends whose servo was killed.
 
-A repetition is made again when the machine kept its client from pressing, or held up the ticks that it is judged by,
-whatever came of it; the table counts both. That is no excuse for a fault that itself holds up the servo: a row has
-failed whose strikes are followed by that more often than it happens before them.
+A repetition is made again when the machine kept its client from pressing, or held up the ticks that it is judged by;
+the table counts both. That excuses no force beyond the card's, no force that stays for longer than ticks were held up,
+and no fault that itself holds up the servo: a row has failed whose strikes are followed by that more often than it
+happens before them.
 """
 
 import argparse
@@ -135,12 +136,24 @@ def _peak(rows: np.ndarray) -> float:
     return peak
 
 
-def _outcome(rows: np.ndarray, at_ns: int, safe_ms: float | None, **more: Any) -> dict[str, Any]:
-    """A repetition's figures; safe_ms None where no time to safety was measured, as the hand goes on pressing."""
-    limit, peak = load_card(CARD).force_max, _peak(rows)
+def _over_limit(rows: np.ndarray) -> float:
+    """By how much the largest force is over what the card allows, N."""
+    return round(max(float(_force(rows).max()) - load_card(CARD).force_max, 0.0), 6)
+
+
+def _outcome(
+    rows: np.ndarray, at_ns: int, safe_ms: float | None, held_up_ms: float = 0.0, **more: Any
+) -> dict[str, Any]:
+    """A repetition's figures; safe_ms None where no time to safety was measured, as the hand goes on pressing.
+
+    Raises Void where ticks were held up (:meth:`Site.held_up_after`), unless it took longer than that explains.
+    """
+    peak = _peak(rows)
+    if held_up_ms > 0.0 and (safe_ms or 0.0) <= HORIZON_MS + held_up_ms:
+        raise Void(f"the machine held up the servo by {held_up_ms:.1f} ms altogether")
     return {
         "time_to_safe_ms": safe_ms,
-        "over_limit_N": round(max(peak - limit, 0.0), 6),
+        "over_limit_N": _over_limit(rows),
         "peak_N": round(peak, 3),
         "struck_in": _state_at(rows, at_ns),
         "struck_N": round(float(_force(rows)[rows["timing"]["started_ns"] <= at_ns][-1]), 3),
@@ -196,7 +209,7 @@ def _client_row(
         site.aim("work", draw)
         at = site.strike(number)
         site.watch(WATCH_S)
-        site.must_tick(at)
+        held_up = site.held_up_after(at)
         rows = site.since()
         last = rows["output"][-1]
         why, state = Reason(int(last["reason"])).name, EngagementState(int(last["state"])).name
@@ -204,7 +217,7 @@ def _client_row(
         if reason == "SAMPLE_REJECTED" and why == "SAMPLE_STALE" and not _rejected(rows):
             raise Void("the client fell silent before it could send anything wrong")
         begun = begins(rows, at)
-        outcome = _outcome(rows, at, _until_quiet(rows, begun), reason=why, state_after=state)
+        outcome = _outcome(rows, at, _until_quiet(rows, begun), held_up, reason=why, state_after=state)
         # A clutch that was asked for just before the strike may be taken just after it.
         ramping = "RELEASING" in (outcome["struck_in"], _state_at(rows, begun)) and ends_in == "IDLE"
         return {**outcome, "ok": state == ends_in and why in ((reason, "CLUTCH") if ramping else (reason,))}
@@ -243,10 +256,9 @@ def _fill_disk(site: Site, draw: random.Random, disk: Path, socket: zmq.Socket) 
     resumed = told and _wait_for(site, socket, "log_resumed")
     for part in sorted(disk.glob("*.mcap"), key=lambda path: path.stat().st_mtime)[:-1]:
         part.unlink()
-    site.must_tick(at)
-    held = _held(rows, at)
+    held_up, held = site.held_up_after(at), _held(rows, at)
     more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held, "resumed": resumed}
-    return _outcome(rows, at, None, reason="disk_full" if told else "NONE", **more, ok=held and resumed)
+    return _outcome(rows, at, None, held_up, reason="disk_full" if told else "NONE", **more, ok=held and resumed)
 
 
 def _wait_for(site: Site, socket: zmq.Socket, code: str, seconds: float = 8.0) -> bool:
@@ -277,11 +289,10 @@ def _never_read(site: Site, draw: random.Random) -> dict[str, Any]:
     socket.connect(site.daemon.endpoints()["state"])
     site.watch(0.4)
     socket.close(0)
-    site.must_tick(at)
     rows = site.since()
-    held = _held(rows, at)
+    held_up, held = site.held_up_after(at), _held(rows, at)
     more = {"missed": int(rows["timing"]["missed"].sum()), "still_rendering": held}
-    return _outcome(rows, at, None, reason=_last_reason(rows), **more, ok=held)
+    return _outcome(rows, at, None, held_up, reason=_last_reason(rows), **more, ok=held)
 
 
 def _recorder_killed(site: Site, draw: random.Random) -> dict[str, Any]:
@@ -297,7 +308,7 @@ def _recorder_killed(site: Site, draw: random.Random) -> dict[str, Any]:
         site.watch(0.02)
         with contextlib.suppress(RuntimeError):
             restarted = site.daemon.pid_of("bridge.log.recorder") != pid
-    site.must_tick(killed_at)
+    held_up = site.held_up_after(killed_at)
     rows = site.since()
     last_kept_ns = int(read_log(site.log).records["timing"]["started_ns"][-1])
     planned = rows["timing"]["planned_ns"]
@@ -312,7 +323,7 @@ def _recorder_killed(site: Site, draw: random.Random) -> dict[str, Any]:
         "restarted": restarted,
     }
     ok = _held(rows, killed_at) and lost_ms <= 100.0 and restarted
-    return _outcome(rows, killed_at, None, reason=_last_reason(rows), **more, ok=ok)
+    return _outcome(rows, killed_at, None, held_up, reason=_last_reason(rows), **more, ok=ok)
 
 
 def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
@@ -324,7 +335,7 @@ def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
     site.daemon.process.wait()
     died_ms = (time.monotonic_ns() - killed_at) * 1e-6
     site.watch(0.3)
-    site.must_tick(killed_at)
+    held_up = site.held_up_after(killed_at)
     rows = site.since()
     _must_press(_state_at(rows, killed_at))
     reason = Reason(int(rows["output"]["reason"][-1])).name
@@ -335,7 +346,7 @@ def _supervisor_killed(site: Site, draw: random.Random) -> dict[str, Any]:
     # A clutch that ramps down already when the kill is noticed stays the reason of what it began.
     states = [_state_at(rows, killed_at), *([_state_at(rows, int(told[0]))] if len(told) else [])]
     right = ("SUPERVISOR_LOST", "CLUTCH") if "RELEASING" in states else ("SUPERVISOR_LOST",)
-    return _outcome(rows, killed_at, safe_ms, reason=reason, **more, ok=reason in right)
+    return _outcome(rows, killed_at, safe_ms, held_up, reason=reason, **more, ok=reason in right)
 
 
 def _servo_killed(site: Site, draw: random.Random, meanwhile: Callable[[], None]) -> dict[str, Any]:
@@ -478,6 +489,8 @@ class Bench:
                     outcome = one(site, draw)
                     break
                 except Void as why:
+                    if _over_limit(site.since()) > 0.0:
+                        raise RuntimeError(f"more than the card allows, where it said nothing else: {why}") from why
                     self.void[name] += 1
                     self._progress(f"{name}: not counted, {why}")
                     if name in MORTAL:
@@ -487,7 +500,8 @@ class Bench:
                     time.sleep(min(0.1 * 2**attempt, PAUSE_S))
         except (RuntimeError, OSError, IndexError) as error:
             self._progress(f"{name}: {error!r}")
-            outcome = {"time_to_safe_ms": None, "over_limit_N": 0.0, "reason": f"not measured: {error}", "ok": False}
+            over = _over_limit(site.since()) if site.rows else 0.0
+            outcome = {"time_to_safe_ms": None, "over_limit_N": over, "reason": f"not measured: {error}", "ok": False}
         outcomes = self.outcomes[name]
         outcomes.append(outcome)
         self._kept.add({"row": name, "outcome": outcome, "void": self.void[name], "windows": self.windows[name]})
@@ -560,8 +574,7 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         raise SystemExit(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
     notes: list[str] = []
     absent: set[str] = set()
-    kept = Kept(arguments.keep)
-    bench = Bench(arguments.repeats, progress, kept)
+    bench = Bench(arguments.repeats, progress, Kept(arguments.keep))
     for name in names:
         row = ROWS[name]
         try:
@@ -577,8 +590,6 @@ def run(arguments: argparse.Namespace, progress: Progress) -> Result:
         for name in names
         if name not in absent
     }
-    if arguments.keep:
-        notes.append(kept.makers())
     failed = sum(not row["ok"] for row in rows.values())
     return Result({"rows_failed": failed, "rows": rows, "repeats": arguments.repeats}, failed == 0, notes=notes)
 

@@ -5,19 +5,21 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tools.bench.common import machine, made_from
+from tools.bench.common import machine
 
-MEASURED = ("rtcore", "haptics", "bridge", "configs", "pyproject.toml")
+VERSION_OF = ("rtcore", "haptics", "bridge", "configs", "tools/bench", "pyproject.toml")
+"""What is measured and what measures; documents and results may change meanwhile."""
 
 
-def _measured() -> str:
-    """Which version of what is measured is here; a bench may be mended meanwhile, and then makes its own rows again."""
+def _version() -> str:
     root = Path(__file__).resolve().parents[2]
-    trees = subprocess.run(["git", "ls-tree", "HEAD", *MEASURED], cwd=root, capture_output=True, text=True, check=False)
-    changes = subprocess.run(["git", "diff", "HEAD", "--", *MEASURED], cwd=root, capture_output=True, check=False)
+    trees = subprocess.run(
+        ["git", "ls-tree", "HEAD", *VERSION_OF], cwd=root, capture_output=True, text=True, check=False
+    )
+    changes = subprocess.run(["git", "diff", "HEAD", "--", *VERSION_OF], cwd=root, capture_output=True, check=False)
     if trees.returncode != 0 or changes.stdout:
-        raise SystemExit(f"--keep needs a checkout in which {', '.join(MEASURED)} are as they were committed")
-    return " ".join(line.split()[2][:12] for line in trees.stdout.splitlines())
+        raise SystemExit(f"--keep needs a checkout in which {', '.join(VERSION_OF)} are as they were committed")
+    return " ".join(line.split()[2] for line in trees.stdout.splitlines())
 
 
 class Kept:
@@ -26,11 +28,10 @@ class Kept:
     def __init__(self, path: Path | None) -> None:
         """Read what is there; raises SystemExit when it is of another version or machine."""
         self._path = path
-        self._made = made_from().strip()
         self.entries: list[dict[str, Any]] = []
         if path is None:
             return
-        here = json.dumps({"measured": _measured(), "machine": machine()})
+        here = json.dumps({"version": _version(), "machine": machine()})
         if not path.exists():
             path.write_text(here + "\n")
         # What stands behind the last end of a line was being written when the run was ended.
@@ -41,14 +42,8 @@ class Kept:
         path.write_text("\n".join([there, *lines, ""]))
 
     def add(self, entry: dict[str, Any]) -> None:
-        """Write it, and which version of the bench made it, before anything else is measured."""
-        entry = {**entry, "made": self._made}
+        """Write it before anything else is measured."""
         self.entries.append(entry)
         if self._path is not None:
             with self._path.open("a") as file:
                 file.write(json.dumps(entry) + "\n")
-
-    def makers(self) -> str:
-        """How many entries each version has made, in a sentence."""
-        makes = [entry["made"] for entry in self.entries]
-        return "repetitions made " + ", ".join(f"{make}: {makes.count(make)}" for make in dict.fromkeys(makes))
