@@ -39,6 +39,7 @@ ALONE = {
         "test_ring",
         "test_runtime",
         "test_servo",
+        "test_servo_link",
     ),
 }
 """Files with processes or clocks of their own, like all of tests/system: they get the machine to themselves."""

@@ -3,10 +3,8 @@
 The stand-in is a plain function on the same tables, so the loop is judged apart from the mechanics.
 """
 
-import threading
 import time
 
-import msgpack
 import numpy as np
 import pytest
 import zmq
@@ -14,30 +12,19 @@ from governed import budgets, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
+from servo_rig import SESSION, Bench
 from waiting import wait_until
 
 from bridge.exit_codes import ExitCode
 from bridge.governor import SHARE, Governor
-from bridge.mailbox import CommandReader, CommandWriter, create_mailbox
-from bridge.peer_socket import open_peer
-from bridge.ring import RingReader, RingWriter
-from bridge.runtime import StoredAssembly
 from bridge.schema import MAX_MESSAGE_BYTES, Reject
-from bridge.servo import CompileCounter, count_kernels, open_socket
-from bridge.servo_loop import DRIFT, MAX_FRAMES, MAX_MESSAGES, OWN_COMMAND_ID, SNAPSHOT_EVERY, Servo, Sessions, next_due
-from bridge.wire import PEER_HELLO, decode_peer, encode_peer
-from haptics.cards import load_card
-from haptics.link_codes import LinkReason, LinkState
-from haptics.link_settings import make_link
-from haptics.settings import make_settings
+from bridge.servo import CompileCounter, count_kernels
+from bridge.servo_loop import DRIFT, MAX_FRAMES, MAX_MESSAGES, OWN_COMMAND_ID, SNAPSHOT_EVERY, Sessions, next_due
 from haptics.snapshot import unpack_snapshot
-from haptics.states import CommandKind, EngagementState
-from haptics.tables import PEER, PEER_INPUT, RECORD
-from rtcore.geometry.tree import build_tree
-from rtcore.model import ModelBuilder
-from rtcore.tables import BUDGET, MAX_CONTACTS, STATIC
+from haptics.states import CommandKind
+from haptics.tables import RECORD
+from rtcore.tables import MAX_CONTACTS
 
-SESSION = 4711
 MS = 1_000_000
 
 
@@ -131,157 +118,6 @@ def test_compiles_are_counted():
     before = count_kernels()
     wire.warm_up()
     assert count_kernels() >= max(before, 3)
-
-
-LONG_LEASE_MS = 600_000.0
-"""So long that a triggered servo never ticks by itself, however long the test stands still between two samples."""
-
-
-def small_assembly(clocking: str, governor: bool = False, lease_ms: float = LONG_LEASE_MS) -> StoredAssembly:
-    vertices = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    builder = ModelBuilder()
-    mesh = builder.add_mesh(*build_tree(vertices, np.array([[0, 1, 2]])))
-    builder.add_body(mesh, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), 0.4, 0.3, STATIC)
-    budget = np.zeros(1, BUDGET)
-    budget["units"], budget["passes"], budget["sweeps"] = 20000, 8, 50
-    settings = make_settings(load_card("simulated"), tick_hz=1000.0, stiffness=100.0, damping=1.0, lease_ms=lease_ms)
-    return StoredAssembly(
-        config={
-            "rates": {"clocking": clocking},
-            "sockets": {"transport": "ipc"},
-            "budget": {"governor": governor},
-        },
-        card={},
-        model=builder.build(0.005, (0.0, 0.0, 0.0), 1e-5, 2e-5, 5e-5),
-        settings=settings,
-        budget=budget,
-        body_names=["triangle"],
-        mesh_hashes={},
-        start=[0.0, 0.0, 0.5],
-        start_orientation=[0.0, 0.0, 0.0, 1.0],
-        base_directory="",
-        versions={},
-    )
-
-
-class Bench:
-    """A servo in a thread, a client, and the ring's records; with a link, its socket too."""
-
-    def __init__(self, base, clocking="free", governor=False, lease_ms=LONG_LEASE_MS, link=False):
-        self.ring = RingWriter(base / "ring", 4096)
-        create_mailbox(base / "mailbox")
-        self.post = CommandWriter(base / "mailbox").post
-        endpoint = f"ipc://{base}/device"
-        self.stored = small_assembly(clocking, governor, lease_ms)
-        self.socket = open_socket(endpoint)
-        self.peer_endpoint = f"ipc://{base}/peer"
-        self.peer_socket = None
-        if link:
-            self.stored.settings["link"] = make_link(self.stored.settings)
-            self.peer_socket = open_peer(self.socket.context, self.peer_endpoint)
-        self.link_every = 1
-        self.servo = Servo(self.stored, self.ring, CommandReader(base / "mailbox"), self.socket, self.peer_socket)
-        self.servo._tick_kernel = self.tick
-        self.fail_at = 0
-        self.spend_s = {}
-        self.demand = 0
-        self.unit_s = 0.0
-        self.reader = RingReader(base / "ring")
-        self.context = zmq.Context()
-        self.client = self.connect(endpoint)
-        self.endpoint = endpoint
-        self.seq = 0
-        self.code = None
-        self.thread = threading.Thread(target=self._run)
-
-    def connect(self, endpoint):
-        socket = self.context.socket(zmq.DEALER)
-        socket.set(zmq.LINGER, 0)
-        socket.connect(endpoint)
-        return socket
-
-    def tick(self, model, state, settings, touch, record):
-        """Lease, shutdown, and a wrench: as much of a real tick as the loop depends on."""
-        row, memory = record[0], touch[0]
-        number = int(row["tick"])
-        time.sleep(self.spend_s.get(number, 0.0))
-        used = min(self.demand, int(row["budget"]["units"]))
-        row["output"]["report"]["units_used"] = used
-        time.sleep(used * self.unit_s)
-        if number == self.fail_at:
-            raise RuntimeError("stand-in for a kernel that raises")
-        output, command = row["output"], row["input"]["command"]
-        output["command_id"] = command["id"]
-        output["command_result"] = 1 if command["id"] else 0
-        if command["kind"] == CommandKind.LEASE:
-            memory["owner"] = command["session"]
-        elif command["kind"] == CommandKind.RELEASE:
-            memory["owner"] = 0
-        elif command["kind"] == CommandKind.SHUTDOWN:
-            output["stopped"] = 1
-        output["owner"] = memory["owner"]
-        output["seq"] = row["input"]["sample"]["seq"] if row["input"]["has_sample"] else 0
-        output["state"] = EngagementState.ACTIVE if memory["owner"] else EngagementState.IDLE
-        output["event_from"] = output["event_to"] = output["state"]
-        output["wrench"] = (3.0, 2.0, 1.0, 0.0, 0.0, 0.0) if memory["owner"] else 0.0
-        output["stiffness"] = 100.0
-        link = output["link"]
-        link["send"] = self.peer_socket is not None and number % self.link_every == 0
-        if link["send"]:
-            memory["link"]["sent"] += 1
-        link["message"]["seq"] = memory["link"]["sent"]
-        link["message"]["orientation"][3] = link["message"]["offset_orientation"][3] = 1.0
-        link["message"]["wave_energy"] = row["input"]["peer"]["message"]["wave_energy"] + 1.0
-        link["message"]["active"] = 1
-
-    def _run(self):
-        self.code = self.servo.run()
-
-    def start(self, lease=True):
-        if lease:
-            self.post(CommandKind.LEASE, SESSION)
-        self.thread.start()
-        if lease:
-            wait_until(lambda: self.servo.sessions.owner == SESSION)
-        return self
-
-    def message(self, **changes):
-        self.seq += 1
-        return {
-            "v": 1,
-            "kind": 1,
-            "session": SESSION,
-            "seq": self.seq,
-            "t_sample": time.monotonic_ns(),
-            "position": [0.0, 0.0, 0.5],
-            "orientation": [0.0, 0.0, 0.0, 1.0],
-            **changes,
-        }
-
-    def send(self, socket=None, **changes):
-        (socket or self.client).send(msgpack.packb(self.message(**changes)))
-        return self.seq
-
-    def render(self, timeout_ms=20_000):
-        return msgpack.unpackb(self.client.recv()) if self.client.poll(timeout_ms) else None
-
-    def records(self):
-        return self.reader.read(4096)[0]
-
-    def stop(self):
-        if self.thread.is_alive():
-            self.servo.stop_asked = True
-            self.thread.join(10)
-        assert not self.thread.is_alive()
-        return self.code
-
-    def close(self):
-        if self.thread.is_alive():
-            self.stop()
-        self.context.destroy(linger=0)
-        self.socket.close(0)
-        if self.peer_socket is not None:
-            self.peer_socket.close(0)
 
 
 @pytest.fixture
@@ -662,131 +498,6 @@ def test_tick_that_raises_ramps_down_and_says_so(short_base, clocking, capfd):
     assert not last["stiffness"].any()
     assert (last["state"], last["event_from"], last["event_to"]) == (6, 3, 6)
     assert tail["tick"].tolist() == list(range(10, 10 + len(tail)))
-    bench.close()
-
-
-class OtherEnd:
-    """The other end of a bench's link, by hand."""
-
-    def __init__(self, bench, session=SESSION + 7):
-        self.socket = bench.connect(bench.peer_endpoint)
-        self.session = session
-        self.seq = 0
-
-    def send(self, **fields):
-        self.seq += 1
-        peers = np.zeros(1, PEER)
-        peers["orientation"][0, 3] = peers["offset_orientation"][0, 3] = 1.0
-        for name, value in {"seq": self.seq, **fields}.items():
-            peers[name] = value
-        self.socket.send(encode_peer(peers, self.session, time.monotonic_ns()))
-
-    def receive(self, timeout_ms=20_000):
-        assert self.socket.poll(timeout_ms), "nothing comes"
-        peers = np.zeros(1, PEER)
-        assert decode_peer(self.socket.recv(), peers) == Reject.NONE
-        return peers[0]
-
-
-@pytest.fixture(params=["free", "triggered"])
-def linked(short_base, request):
-    bench = Bench(short_base, request.param, link=True)
-    yield bench
-    bench.close()
-
-
-def run_some(bench, ticks, meanwhile=lambda: None):
-    """Let so many ticks pass, by samples where those make them."""
-    end = bench.ring.count + ticks
-    while bench.ring.count < end:
-        meanwhile()
-        if bench.servo.triggered:
-            bench.send()
-            assert bench.render() is not None
-        else:
-            time.sleep(0.001)
-
-
-def test_a_link_costs_nothing_where_there_is_none(free):
-    assert free.servo.peer is None
-    free.start()
-    wait_until(lambda: free.ring.count > 20)
-    free.stop()
-    records = free.records()
-    assert records["input"]["peer"].tobytes() == np.zeros(len(records), PEER_INPUT).tobytes()
-    assert not records["timing"]["peer_rejected"].any()
-
-
-def test_what_comes_enters_the_tick_that_follows_and_what_it_says_goes_out(linked):
-    linked.start()
-    other = OtherEnd(linked)
-    other.send(wave_energy=41.0)
-    run_some(linked, 1)
-    wait_until(lambda: linked.servo.peer.received, meanwhile=lambda: run_some(linked, 1))
-    answer = other.receive()
-    assert answer["wave_energy"] == 42.0, "of the same tick"
-    assert answer["session"] == linked.servo.peer.own_session
-    before = int(answer["seq"])
-    run_some(linked, 5)
-    assert [int(other.receive()["seq"]) for _ in range(5)] == list(range(before + 1, before + 6))
-    linked.stop()
-    records = linked.records()
-    entered = records["input"]["peer"]
-    assert entered["fresh"].sum() == 1
-    first = int(np.argmax(entered["fresh"]))
-    assert not entered["message"]["session"][:first].any() and entered["message"]["session"][first] == other.session
-    assert (entered["message"]["seq"][first:] == 1).all() and (entered["received"][first:] == 1).all()
-    assert (np.diff(entered["age_ns"][first:]) > 0).all()
-    message = records["output"]["link"]["message"]
-    for name in ("session", "t_sent", "t_echo", "t_held"):
-        assert not message[name].any(), "stamped on the bytes alone"
-
-
-def test_only_what_is_to_be_sent_is(linked):
-    linked.link_every = 4
-    linked.start()
-    other = OtherEnd(linked)
-    other.socket.send(PEER_HELLO)
-    wait_until(lambda: linked.servo.peer._identity, meanwhile=lambda: run_some(linked, 1))
-    begun = linked.ring.count
-    run_some(linked, 40)
-    linked.stop()
-    sent = int(linked.records()["output"]["link"]["send"][begun + 1 :].sum())
-    numbers = []
-    while other.socket.poll(200):
-        numbers.append(int(other.receive()["seq"]))
-    assert sent - 1 <= len(numbers) <= sent + 1
-    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-
-
-def test_refused_messages_of_the_other_end_do_not_count_as_the_devices(linked):
-    linked.start()
-    other = OtherEnd(linked)
-    other.socket.send(b"\xc1\x02\x03")
-    other.send()
-    wait_until(lambda: linked.servo.peer.received, meanwhile=lambda: run_some(linked, 1))
-    linked.stop()
-    last = linked.records()[-1]
-    assert (last["timing"]["peer_rejected"], last["timing"]["rejected_total"]) == (1, 0)
-    assert last["timing"]["peer_reject_code"] == Reject.MALFORMED
-    assert not linked.records()["input"]["rejected"].any()
-
-
-def test_a_tick_that_raises_lets_the_link_go(short_base, capfd):
-    bench = Bench(short_base, link=True)
-    bench.fail_at = 200
-    bench.start()
-    other = OtherEnd(bench)
-    other.send()
-    bench.thread.join(20)
-    assert bench.code == ExitCode.TICK_RAISED
-    last = None
-    while other.socket.poll(200):
-        last, before = other.receive().copy(), last
-    assert (before["active"], last["active"], last["seq"]) == (1, 0, before["seq"] + 1)
-    tail = bench.records()[-1]["output"]["link"]
-    assert (tail["state"], tail["reason"], tail["send"]) == (LinkState.LOST, LinkReason.NOT_FINITE, 0)
-    assert not tail["wrench"].any()
     bench.close()
 
 
