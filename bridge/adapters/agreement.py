@@ -181,9 +181,9 @@ def turn_between(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 def ramp_s(rows: np.ndarray, largest: float, cycles: bool) -> tuple[float, float]:
     """How long a journal's forces took from 5 to 95 % of the largest (N), at most, and how much they rose (N).
 
-    With ``cycles`` the rows of reading and writing are of one process that reads, limits and writes in turn: the time
-    that a cycle counts for lies between the writing before it and its own reading, however long that is held up. Else
-    the time is that between both rows of writing.
+    With ``cycles`` the rows of reading and writing are of one process that reads, looks at its clock, limits and writes
+    in turn: what a cycle counts from lies between its reading and its writing, wherever it is held up. So the time is
+    that from the last reading before the one writing to the other writing. Else it is that between both writings.
     """
     written = np.flatnonzero(rows["kind"] == WRITTEN)
     sizes = np.linalg.norm(rows["wrench"][written, :3], axis=1)
@@ -191,7 +191,6 @@ def ramp_s(rows: np.ndarray, largest: float, cycles: bool) -> tuple[float, float
     below = int(np.flatnonzero(sizes[: above + 1] < 0.05 * largest)[-1])
     first, last = int(rows["t"][written[below]]), int(rows["t"][written[above]])
     if cycles:
-        first = int(rows["t"][written[max(below - 1, 0)]])
-        read = np.flatnonzero(rows["kind"][: written[above]] == READ)
-        last = int(rows["t"][read[-1]]) if len(read) else last
+        read = np.flatnonzero(rows["kind"][: written[below]] == READ)
+        first = int(rows["t"][read[-1]]) if len(read) else first
     return (last - first) * 1e-9, float(sizes[above] - sizes[below])

@@ -130,7 +130,8 @@ class StandIn:
         if isinstance(answer, tuple):
             error = {"code": answer[0], "text": answer[1]}
             return [{"id": request["id"], "ok": False, "error": error}]
-        return [{"id": request["id"], "ok": True, "tick": self.tick, "state": int(self.state), **answer}]
+        # Of the first tick that shows it, as the daemon's is: the newest one may have left before.
+        return [{"id": request["id"], "ok": True, "tick": self.tick + 1, "state": int(self.state), **answer}]
 
     def hello(self) -> dict[str, Any]:
         """Fields of a hello reply."""

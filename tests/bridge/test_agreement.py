@@ -120,25 +120,34 @@ def test_a_turn_is_told_in_the_device_frame():
     assert turn_between(before.as_quat(), after.as_quat()) == pytest.approx((0.0, 0.1, 0.0))
 
 
-def journal_of_a_ramp(slew: float, periods: list[float]) -> np.ndarray:
-    """Cycles that count ``periods`` (s), write 0.5 ms after they began or as late as the next one lets them."""
+def journal_of_a_ramp(slew: float, periods: list[float], read: float, write: float) -> np.ndarray:
+    """Cycles that look at their clock ``periods`` (s) apart, in a share of them after reading and before writing."""
     rows = np.zeros(2 * len(periods), ROW)
     now = force = 0.0
+    rest = (np.zeros(3), (0.0,) * 6, (0.0, 0.0, 0.0, 1.0), (0.0,) * 6)
     for k, period in enumerate(periods):
         now += period
         force = min(force + slew * period, 10.0) if k > 1 else 0.0
-        rows[2 * k] = (round((now + 1e-4) * 1e9), READ, np.zeros(3), (0.0,) * 6, (0.0, 0.0, 0.0, 1.0), (0.0,) * 6)
-        late = 0.9 * periods[k + 1] if k + 1 < len(periods) else 1e-4
-        rows[2 * k + 1] = (round((now + late) * 1e9), WRITTEN, np.zeros(3), (0.0, force, *(0.0,) * 4), (0.0,) * 4, 0.0)
+        following = periods[k + 1] if k + 1 < len(periods) else 1e-3
+        rows[2 * k] = (round((now - read * period) * 1e9), READ, *rest)
+        rows[2 * k + 1] = (
+            round((now + write * following) * 1e9),
+            WRITTEN,
+            np.zeros(3),
+            (0.0, force, *(0.0,) * 4),
+            *rest[2:],
+        )
     return rows
 
 
 @pytest.mark.parametrize("periods", [[1e-3] * 40, [4e-3] * 20, [1e-3, 1e-3, 4e-3, 1e-3, 2e-3, 5e-3, *([1e-3] * 20)]])
-def test_a_slew_at_its_limit_is_never_too_fast_however_late_it_is_written(periods):
-    took, rise = ramp_s(journal_of_a_ramp(1500.0, periods), 10.0, cycles=True)
+@pytest.mark.parametrize(("read", "write"), [(0.01, 0.01), (0.9, 0.01), (0.01, 0.9), (0.5, 0.4)])
+def test_a_slew_at_its_limit_is_never_too_fast_wherever_a_cycle_is_held_up(periods, read, write):
+    took, rise = ramp_s(journal_of_a_ramp(1500.0, periods, read, write), 10.0, cycles=True)
     assert took >= rise / 1500.0
 
 
-def test_a_slew_of_twice_the_limit_is_too_fast():
-    took, rise = ramp_s(journal_of_a_ramp(3000.0, [1e-3] * 40), 10.0, cycles=True)
+@pytest.mark.parametrize(("read", "write"), [(0.01, 0.01), (0.5, 0.4)])
+def test_a_slew_of_twice_the_limit_is_too_fast(read, write):
+    took, rise = ramp_s(journal_of_a_ramp(3000.0, [1e-3] * 40, read, write), 10.0, cycles=True)
     assert took < 0.98 * rise / 1500.0

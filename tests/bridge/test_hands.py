@@ -151,7 +151,13 @@ def test_forces_lost_to_lateness_before_they_were_on_are_asked_for_again(tmp_pat
         def too_late(request: dict) -> dict:
             del stand_in.answers["arm"]
             stand_in.state, stand_in.reason = EngagementState.IDLE, Reason.SAMPLE_STALE
+            stand_in.on_sample = held_up
             return {}
+
+        def held_up(stand_in: StandIn) -> None:
+            """The hand reads its answer before there is a tick that shows it."""
+            stand_in.on_sample = lambda stand_in: None
+            time.sleep(0.01)
 
         stand_in.answers["arm"] = too_late
         report = run_hand(pressing(), daemon=stand_in.endpoints)
