@@ -16,8 +16,7 @@ import fcntl, signal, sys, termios, threading, time
 from bridge.ending import asked_to_end
 if "terminal" in sys.argv:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-if "nohup" in sys.argv:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN if "nohup" in sys.argv else signal.SIG_DFL)
 stop = threading.Event()
 with asked_to_end(stop, again_ends="again" in sys.argv):
     print("ready", flush=True)

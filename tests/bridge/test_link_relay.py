@@ -441,6 +441,7 @@ def test_a_process_of_it_ends_cleanly_and_sums_up(short_base, number):
         text=True,
         env=environment(short_base),
         cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also where these tests run under nohup
     )
     try:
         for end in ends:

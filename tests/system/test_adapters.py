@@ -23,6 +23,7 @@ BROKEN = Path(__file__).resolve().parents[1] / "bridge" / "broken_adapters.py"
 BROKEN_KINDS = (
     ("KeepsTheLast", "late renders", "are left for good"),
     ("EachAxisByItself", "norm", "degrees off"),
+    ("LetsGoAtOnce", "slew", r"N in \d\.\d ms, \d\.\d ms at least"),
     ("LetsGoAtOnce", "late renders", "largest step"),
     ("WrongSignOfX", "moves", r"N along x moves the samples along \[-1"),
     ("WrongSignOfX", "truth", r"at \[.*\] mm samples say \[-"),

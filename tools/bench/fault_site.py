@@ -29,7 +29,7 @@ WINDOW_NS = int((STALE_MS + HORIZON_MS) * 1e6)
 """From a strike to the end of what must follow it."""
 PERIOD_NS = 1_000_000
 HELD_UP_MS = {"work": 3.0, "hold": STALE_MS / 2}
-"""Late by so much altogether, a window says nothing, whatever came of it. With a client that works the time to safety
+"""Late by so much altogether, a window says nothing of what that explains. With a client that works the time to safety
 is measured, and the horizon is a few ticks longer than a ramp. One that holds is let go after a stale horizon, and what
 holds up the servo holds up the client as well: the age of a sample has both in it."""
 HELD = (EngagementState.ENGAGING, EngagementState.ACTIVE, EngagementState.HOLD)
